@@ -682,6 +682,12 @@ impl Part {
         self.phase = then;
     }
 
+    /// How many replicas the gang has: the promised ones, and the growth that stays.
+    pub fn gang_size(&self) -> u32 {
+        let staying = self.extras().iter().filter(|e| e.stop_until.is_none()).count();
+        (self.tasks().len() + staying) as u32
+    }
+
     /// What a rank needs: for a total of GPUs, its node's part of it.
     pub fn each_of(&self, plan: &Plan, rank: u32) -> Resources {
         each_of(&self.request, plan.gpus_per_node, rank)

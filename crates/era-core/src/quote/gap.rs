@@ -13,8 +13,8 @@ use crate::market::Weights;
 use crate::search::{Found, Search, Survey};
 use crate::units::{Span, Time};
 
-use super::rearrange::CLEARINGS_MAX;
-
+/// How many nodes are cleared for trial for each start, and so how many replicas moves can seat.
+pub(super) const CLEARINGS_MAX: u32 = 12;
 /// Stretches of like starts that are tried in a gap at most.
 const STRETCHES_MAX: usize = 16;
 /// Nodes times stretches that are tried: every try looks at all nodes of the pool.

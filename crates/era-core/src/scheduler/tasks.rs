@@ -1,7 +1,6 @@
 //! Runs: from the launch of an attempt to its end, as executors report it.
 
 use super::Step;
-use super::grow::size;
 use super::replan::{Effort, broken_by};
 use super::settle::Settlement;
 use crate::calendar::BookingHolder;
@@ -31,7 +30,7 @@ fn launch_effect(job: JobId, index: usize, part: &Part, plan: &Plan, rank: u32) 
         node: seat.node,
         gpus: gpu_list(seat.gpus),
         each: part.each_of(plan, rank),
-        replicas: size(part),
+        replicas: part.gang_size(),
         until: plan.to,
     }
 }
