@@ -15,11 +15,9 @@
 #[cfg(target_os = "linux")]
 mod birth;
 pub(crate) mod devices;
-#[cfg(not(target_os = "linux"))]
-mod elsewhere;
 #[cfg(target_os = "linux")]
 pub(crate) mod ipc;
-#[cfg(target_os = "linux")]
+#[cfg_attr(not(target_os = "linux"), path = "elsewhere.rs")]
 mod mounts;
 mod spawn;
 
@@ -30,12 +28,9 @@ use std::path::{Path, PathBuf};
 use era_core::units::UserId;
 use serde::{Deserialize, Serialize};
 
-#[cfg(not(target_os = "linux"))]
-pub use elsewhere::MountNamespace;
-#[cfg(not(target_os = "linux"))]
-pub(crate) use elsewhere::ipc;
-#[cfg(target_os = "linux")]
 pub use mounts::MountNamespace;
+#[cfg(not(target_os = "linux"))]
+pub(crate) use mounts::ipc;
 
 /// Where a task in a namespace of its own sees its job's folder, on every machine alike.
 pub const TASK_ROOT: &str = "/run/era";

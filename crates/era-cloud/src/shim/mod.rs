@@ -37,7 +37,6 @@ mod terminal;
 #[cfg(test)]
 pub(crate) mod tests;
 mod trail;
-mod watch;
 
 pub use keeper::keep;
 

@@ -1,9 +1,11 @@
 //! The one loop of a supervisor, and what it does with what it hears.
 //!
 //! `run` waits for sockets, pipes and the next deadline; each thing that happened is one call of a
-//! function below, or in `keepers`; what is looked at from time to time is in [`super::watch`].
+//! function below, in `keepers` or in `terminals`; what is looked at from time to time is in [`watch`].
 
 mod keepers;
+mod terminals;
+mod watch;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -23,11 +25,11 @@ use super::protocol::{FromShim, Hello, ToShim};
 use super::roster::Roster;
 use super::slot::KeeperSlot;
 use super::task::{KeptTask, steady};
-use super::watch::Watch;
 use crate::executor::{Ending, ExecutorReport, Launch, Order};
 use crate::limits::cgroups::Cgroups;
 use crate::log::Stream;
 use crate::task::Places;
+use watch::Watch;
 
 /// Most tasks at once; more wait their turn.
 const KEEPERS_MAX: usize = 2048;
