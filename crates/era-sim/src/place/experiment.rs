@@ -14,7 +14,7 @@ use era_core::cluster::{Cluster, Eligibility, Health, Node, Pool, Purpose};
 use era_core::forecast::Forecast;
 use era_core::market::MarketRules;
 use era_core::placement::{Choice, Gang, Scorer, Typical};
-use era_core::resources::{Capacity, Gpu, Resources, WHOLE_GPU};
+use era_core::resources::{Capacity, Gpu, WHOLE_GPU};
 use era_core::settings::Settings;
 use era_core::units::{JobId, Name, NodeId, Span, Time};
 
@@ -142,18 +142,6 @@ impl PlacementExperiment {
     }
 }
 
-/// What a pod needs, for the core.
-pub(super) fn resources(pod: &Pod) -> Resources {
-    let only = if pod.models.len() == 1 { pod.models.first() } else { None };
-    Resources {
-        cpu: pod.cpu,
-        memory: pod.memory,
-        gpu: pod.gpu,
-        gpu_model: only.cloned(),
-        ..Resources::default()
-    }
-}
-
 /// The cluster, and the pods as requests.
 struct World {
     calendar: Calendar,
@@ -243,7 +231,7 @@ fn request(pod: &Pod, choices: &Choices) -> Request {
         constraints: Constraints { labels: labels.into_iter().collect(), ..Constraints::default() },
         ..Request::new(
             Shape::gang(1),
-            resources(pod),
+            pod.resources(),
             DURATION,
             Window { earliest: NOW, deadline: END },
         )
