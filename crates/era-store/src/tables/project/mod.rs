@@ -21,7 +21,6 @@ use super::rows::EventRow;
 use crate::Note;
 
 pub(super) use changes::Changes;
-pub use changes::{HOUR_MS, hour_of, hours};
 pub(super) use memory::{Account, LiveJob, Memory, Untouched};
 
 /// An entry of the journal, read.

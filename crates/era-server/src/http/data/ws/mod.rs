@@ -5,6 +5,7 @@
 //! The messages are [`era_api::file_service`]; the page is `docs/file-service.md`.
 
 mod download;
+mod outbox;
 mod session;
 mod upload;
 
