@@ -8,9 +8,10 @@ use era_spec::secret::looks_like_one;
 use serde::{Deserialize, Serialize};
 
 use super::connection::Common;
-use super::failure::{BAD_INPUT, ExitWith, GRANTING};
+use super::exit::{BAD_INPUT, ExitWith};
+use super::failure::GRANTING;
+use super::look::quote::{line, understood};
 use super::look::{self, Look, note};
-use super::quote::{line, understood};
 use super::terminal;
 use crate::cli::data::code;
 use crate::job::{Code, Draft, JobFlags, Script};
