@@ -124,7 +124,7 @@ impl<'a> Gap<'a> {
 
     /// The stretches of the gap that lack the fewest replicas, the earliest among equals.
     fn stretches(&self) -> Vec<Stretch> {
-        let nodes = self.search.pool.lanes.len().max(1);
+        let nodes = self.search.pool.nodes.len().max(1);
         let most = (LOOKS_MAX / nodes).clamp(1, STRETCHES_MAX);
         let mut runs = self.runs();
         runs.sort_unstable();
@@ -175,10 +175,10 @@ impl<'a> Gap<'a> {
         };
         let duration = self.search.request.duration;
         if starts > 1 {
-            for lane in &self.search.pool.lanes {
+            for node_calendar in &self.search.pool.nodes {
                 // A run meets what begins before its end, and no longer what ends by its start.
-                lane.turns(run.first, run.last, &mut mark);
-                lane.turns(run.first + duration - Span(1), run.last + duration, |at| {
+                node_calendar.turns(run.first, run.last, &mut mark);
+                node_calendar.turns(run.first + duration - Span(1), run.last + duration, |at| {
                     mark(Time(at.0 - duration.0 + 1));
                 });
             }

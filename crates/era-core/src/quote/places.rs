@@ -84,7 +84,7 @@ pub(super) fn places<'a>(
     for pool in state.calendar.pools() {
         let named = request.constraints.pool.as_ref();
         if named.is_some_and(|name| *name != pool.pool.name)
-            || !pool.lanes.iter().any(|l| eligible.allows(&l.node))
+            || !pool.nodes.iter().any(|l| eligible.allows(&l.node))
         {
             continue;
         }

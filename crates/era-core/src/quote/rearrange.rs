@@ -148,18 +148,18 @@ impl Scratch<'_> {
         let overlapping = |b: &Booking| b.from < gang.to && gang.from < b.to;
         let seated: BTreeSet<NodeId> = seats.iter().map(|seat| seat.node).collect();
         // Bookings stand in the order of their starts.
-        let load = |lane: &NodeCalendar| {
-            let bookings = lane.bookings().iter().take_while(|b| b.from < gang.to);
+        let load = |node_calendar: &NodeCalendar| {
+            let bookings = node_calendar.bookings().iter().take_while(|b| b.from < gang.to);
             bookings.filter(|b| overlapping(b)).count()
         };
         let mut nodes: Vec<_> = pool
-            .lanes
+            .nodes
             .iter()
             .filter(|l| gang.eligible.allows(&l.node))
             .map(|l| (seated.contains(&l.node.id), load(l), l.node.id))
             .collect();
         nodes.sort_unstable();
-        nodes.truncate((LOOKS_MAX / pool.lanes.len().max(1)).clamp(NODES_MIN, NODES_MAX));
+        nodes.truncate((LOOKS_MAX / pool.nodes.len().max(1)).clamp(NODES_MIN, NODES_MAX));
         nodes.into_iter().map(|(_, _, node)| node).collect()
     }
 
@@ -197,7 +197,7 @@ impl Scratch<'_> {
 
     /// The promises to be moved off a node for a replica to fit, smallest first, and the GPUs
     /// that it then gets. Each of them has a seat elsewhere as things are. Most nodes end here,
-    /// and nothing was copied but one lane.
+    /// and nothing was copied but one node's calendar.
     fn what_must_go(
         &self,
         gang: &Gang<'_>,
@@ -206,15 +206,15 @@ impl Scratch<'_> {
         now: Time,
     ) -> Option<(u64, Vec<Arc<Booking>>)> {
         let each = &gang.request.each;
-        let lane = self.calendar.lane(node)?;
-        let mut movable: Vec<&Arc<Booking>> = lane
+        let node_calendar = self.calendar.node(node)?;
+        let mut movable: Vec<&Arc<Booking>> = node_calendar
             .bookings()
             .iter()
             .filter(|b| b.from < gang.to && gang.from < b.to && b.from > now)
             .filter(|b| self.request_of(b.holder).is_some())
             .collect();
         movable.sort_by_key(|b| (b.take.gpus.count_ones(), b.from, b.holder));
-        let mut emptied = NodeCalendar::clone(lane);
+        let mut emptied = NodeCalendar::clone(node_calendar);
         let mut removed = Vec::new();
         let mut movable = movable.into_iter();
         loop {

@@ -183,7 +183,7 @@ fn beside(
     wanted: u32,
 ) -> Vec<Seat> {
     let constraints = &part.request.constraints;
-    let node = |id: NodeId| pool.lanes.iter().map(|l| &l.node).find(|n| n.id == id);
+    let node = |id: NodeId| pool.nodes.iter().map(|l| &l.node).find(|n| n.id == id);
     let Some(home) = plan.seats.first().and_then(|seat| node(seat.node)) else { return Vec::new() };
     let near = |n: &Node| match constraints.same {
         None => true,

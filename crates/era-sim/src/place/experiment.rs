@@ -261,12 +261,13 @@ impl Placer {
                 Placer::Core { scorer, typical, learned: experiment.learned }
             }
             PlacementPolicy::Compared(rule) => {
-                let lanes = world.pool().map_or(&[][..], |pool| &pool.lanes);
-                let nodes = || lanes.iter().map(|lane| &lane.node.capacity);
+                let node_calendars = world.pool().map_or(&[][..], |pool| &pool.nodes);
+                let nodes =
+                    || node_calendars.iter().map(|node_calendar| &node_calendar.node.capacity);
                 let cpu_max = nodes().map(|node| i64::from(node.cpu)).max().unwrap_or(0);
                 let gpu_max = nodes().map(|node| node.gpus.len() as i64).max().unwrap_or(0);
                 let largest = (cpu_max, gpu_max * i64::from(WHOLE_GPU));
-                Placer::Compared(Comparing::new(rule, lanes.len(), largest, seed))
+                Placer::Compared(Comparing::new(rule, node_calendars.len(), largest, seed))
             }
         }
     }
@@ -297,7 +298,7 @@ impl Placer {
             }
             Placer::Compared(comparing) => {
                 let (place, gpus) = comparing.choose(fitting(pool, &eligible), &ask.each)?;
-                Some(Seat { node: pool.lanes[place].node.id, gpus })
+                Some(Seat { node: pool.nodes[place].node.id, gpus })
             }
         }
     }
@@ -308,11 +309,11 @@ fn fitting<'a>(
     pool: &'a PoolCalendar,
     eligible: &'a Eligibility<'a>,
 ) -> impl Iterator<Item = (usize, &'a NodeCalendar, Load)> {
-    pool.lanes.iter().enumerate().filter_map(move |(place, lane)| {
+    pool.nodes.iter().enumerate().filter_map(move |(place, node_calendar)| {
         let mut taken = Load::zero(0);
-        let fits =
-            lane.admits(eligible) && lane.room(NOW, END, NOW, eligible.each, 1, &mut taken) > 0;
-        fits.then_some((place, &**lane, taken))
+        let fits = node_calendar.admits(eligible)
+            && node_calendar.room(NOW, END, NOW, eligible.each, 1, &mut taken) > 0;
+        fits.then_some((place, &**node_calendar, taken))
     })
 }
 
