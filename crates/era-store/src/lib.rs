@@ -133,9 +133,9 @@ impl Store {
         Lease::new(self.durable.clone(), self.fence.clone())
     }
 
-    /// The lease of another seat than that of the scheduler.
-    pub fn seat(&self, seat: LeaseRole) -> Lease {
-        Lease::of(self.durable.clone(), seat)
+    /// The lease of another role than the scheduler's.
+    pub fn lease_of(&self, role: LeaseRole) -> Lease {
+        Lease::of(self.durable.clone(), role)
     }
 
     /// Quotes that were asked.

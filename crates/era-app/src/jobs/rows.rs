@@ -14,7 +14,7 @@ use era_store::tables::{Count, EventRow, IDS_MAX, JobQuery, JobRow, TaskRow, Vis
 use serde_json::Value;
 
 use crate::error::AppError;
-use crate::seen::page_size;
+use crate::visibility::page_size;
 use crate::wire::unknown_word;
 
 /// Causes of a task's end that say more of its job's end than an exit code.

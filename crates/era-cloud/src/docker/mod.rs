@@ -108,7 +108,7 @@ impl DockerExecutor {
             Volumes::Local { name } => engine.folder_of(name).await?,
             Volumes::Bind | Volumes::Nfs { .. } => data.clone(),
         };
-        let house = TaskDefaults {
+        let defaults = TaskDefaults {
             site: engine.site().clone(),
             volumes: options.address.volumes.clone(),
             data,
@@ -120,7 +120,8 @@ impl DockerExecutor {
         let known = Known::default();
         let (says, heard) = mpsc::unbounded_channel();
         let image = options.address.image.clone();
-        let mut tender = TaskLoop::new(engine.clone(), house, image, reports, Arc::clone(&known));
+        let mut tender =
+            TaskLoop::new(engine.clone(), defaults, image, reports, Arc::clone(&known));
         tender.adopt().await?;
         tokio::spawn(tender.go_on(heard));
         tokio::spawn(tidy(engine.clone(), says.downgrade()));

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use bollard::models::{
     ContainerCreateBody, ContainerSummary, ContainerSummaryStateEnum, DeviceRequest,
-    EndpointSettings, GenericResources, HostConfig, HostConfigLogConfig, Mount, MountType, MountVolumeOptions,
-    MountVolumeOptionsDriverConfig, NetworkingConfig, SystemInfo,
+    EndpointSettings, GenericResources, HostConfig, HostConfigLogConfig, Mount, MountType,
+    MountVolumeOptions, MountVolumeOptionsDriverConfig, NetworkingConfig, SystemInfo,
 };
 
 use super::instance::{EngineNode, Instance, Mounted, Volume};

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use bollard::models::{
-    EndpointSpec, EndpointSpecModeEnum, Limit, Mount, MountTmpfsOptions,
-    MountType, NetworkAttachmentConfig, Node, NodeSpecAvailabilityEnum, NodeState, ResourceObject,
+    EndpointSpec, EndpointSpecModeEnum, Limit, Mount, MountTmpfsOptions, MountType,
+    NetworkAttachmentConfig, Node, NodeSpecAvailabilityEnum, NodeState, ResourceObject,
     ServiceSpec, ServiceSpecMode, ServiceSpecModeReplicated, Task, TaskSpec, TaskSpecContainerSpec,
     TaskSpecContainerSpecFile, TaskSpecContainerSpecPrivileges, TaskSpecContainerSpecSecrets,
     TaskSpecLogDriver, TaskSpecPlacement, TaskSpecResources, TaskSpecRestartPolicy,

@@ -11,7 +11,7 @@ use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
 use hyper_util::rt::TokioTimer;
 
 use super::gate::ConnectionGate;
-use super::lasting::Stopping;
+use super::open_session::Stopping;
 use super::proxy;
 
 /// How a server listens.

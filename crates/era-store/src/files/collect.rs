@@ -284,7 +284,7 @@ impl Files {
                 .bind(job)
                 .execute(self.writer())
                 .await?;
-            self.forget_used(super::reach::account(*account));
+            self.forget_used(super::access::account(*account));
         }
         Ok(jobs.len() as u64)
     }

@@ -4,7 +4,7 @@ use era_core::units::UserId;
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
-use super::reach::account;
+use super::access::account;
 use super::{
     ContentHash, DataSetKey, DataSetVisibility, Edit, FileTree, Files, FilesAsked, FilesError,
     Listed, TreeFile, Viewer,

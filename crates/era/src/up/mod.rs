@@ -110,7 +110,7 @@ impl Up {
             tcp: self.doors.tcp,
             serving: self.encryption.serving(),
             rules: SegmentRules::default(),
-            reach: self.webhooks.reach(),
+            egress: self.webhooks.egress(),
             laboratory: Some(Arc::new(crate::laboratory::Simulator)),
             redis: self.shared()?,
             influx: self.tasks.influx.clone(),

@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 use super::download;
 use super::outbox::{Gone, Outbox, tell};
 use super::upload::{ChunkOutcome, Receiving};
-use crate::http::lasting::{self, OpenSession};
+use crate::http::open_session::{self, OpenSession};
 use crate::http::{Caller, Failure};
 
 /// Frames that wait to be sent.
@@ -40,7 +40,7 @@ pub(super) async fn converse(
     socket: WebSocket,
     service: Service,
     caller: Caller,
-    lasting: Option<OpenSession>,
+    open: Option<OpenSession>,
 ) {
     let (mut sink, mut stream) = socket.split();
     let (outbox, mut frames) = mpsc::channel::<Message>(OUTBOX);
@@ -58,7 +58,7 @@ pub(super) async fn converse(
     let mut session = Session { service, caller, outbox, transfers: BTreeMap::new() };
     tokio::select! {
         () = session.listen(&mut stream) => session.end().await,
-        goodbye = lasting::over(lasting.as_ref()) => {
+        goodbye = open_session::over(open.as_ref()) => {
             session.end().await;
             let goodbye = session.send(Message::Close(Some(goodbye)));
             // One who takes nothing any more is cut off without it.
