@@ -21,7 +21,7 @@ pub async fn list(
     let bad = || AppError::bad_field("cursor", Wrong::EventId);
     let after = filter.cursor.as_deref().map(|text| event_place(text).ok_or_else(bad));
     let query = EventQuery {
-        seen: visible_to(caller),
+        visible: visible_to(caller),
         after: after.transpose()?.unwrap_or((0, 0)),
         kinds: filter.event.as_deref().map(kinds).transpose()?.unwrap_or_default(),
         job: filter.job.map(job_id).transpose()?,

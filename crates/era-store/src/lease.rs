@@ -103,23 +103,23 @@ impl fmt::Debug for Leader {
 #[derive(Clone, Debug)]
 pub struct Lease {
     database: Database,
-    fence: Generation,
+    generation: Generation,
     role: LeaseRole,
 }
 
 impl Lease {
-    pub(crate) fn new(database: Database, fence: Generation) -> Lease {
-        Lease { database, fence, role: LeaseRole::Scheduler }
+    pub(crate) fn new(database: Database, generation: Generation) -> Lease {
+        Lease { database, generation, role: LeaseRole::Scheduler }
     }
 
     /// That of another role, which nobody has through this store yet.
     pub(crate) fn of(database: Database, role: LeaseRole) -> Lease {
-        Lease { database, fence: Generation(Arc::new(AtomicU64::new(0))), role }
+        Lease { database, generation: Generation(Arc::new(AtomicU64::new(0))), role }
     }
 
     /// The generation that this store writes by.
     pub fn generation(&self) -> u64 {
-        self.fence.generation()
+        self.generation.generation()
     }
 
     /// Of which role.
@@ -174,7 +174,7 @@ impl Lease {
         let generation: i64 =
             generation.bind(self.role as i32).fetch_one(&mut *transaction).await?;
         transaction.commit().await?;
-        self.fence.0.store(generation.cast_unsigned(), Ordering::Release);
+        self.generation.0.store(generation.cast_unsigned(), Ordering::Release);
         Ok(None)
     }
 
@@ -208,12 +208,12 @@ impl Lease {
         let changed = sqlx::query(AssertSqlSafe(sql))
             .bind(value)
             .bind(self.role as i32)
-            .bind(self.fence.number())
+            .bind(self.generation.number())
             .execute(self.database.writer())
             .await?;
         match changed.rows_affected() {
             1 => Ok(()),
-            _ => Err(self.fence.deposed(self.leader().await?.generation)),
+            _ => Err(self.generation.deposed(self.leader().await?.generation)),
         }
     }
 }

@@ -102,7 +102,7 @@ fn no_modules_of_a_crate_form_a_cycle() {
     for name in crate_names() {
         for (within, graph) in Modules::of(&sources(&name)).graphs() {
             for cycle in graph.cycles() {
-                let within = [&[name.clone()], &within[..]].concat().join("::");
+                let within = [std::slice::from_ref(&name), &within[..]].concat().join("::");
                 shown += &format!("{within}:\n{}", graph.show(&cycle));
             }
         }

@@ -81,7 +81,7 @@ pub async fn start(settings: AppOptions) -> Result<Running, BootError> {
     settings.serving.encryption().await?;
     let reserved = Reserved::take(settings.listen)?;
     let address = reserved.address;
-    let (doors, lines, mut work, keep) = match settings.role {
+    let (routes, lines, mut work, keep) = match settings.role {
         AppRole::Requests { tcp, tuning } => {
             if let Some(address) = tcp {
                 settings.serving.check(address)?;
@@ -103,7 +103,7 @@ pub async fn start(settings: AppOptions) -> Result<Running, BootError> {
     let clock = Arc::new(SystemClock);
     let database = (&settings.database, settings.replica.as_ref());
     let store = super::open(&settings.folder, database.0, database.1).await?;
-    let lead = match doors {
+    let lead = match routes {
         RouteSet::Files => {
             let candidate = LeaderCandidate::at(address, Some(String::new()), clock.clone());
             let mut told = String::new();
@@ -155,7 +155,7 @@ pub async fn start(settings: AppOptions) -> Result<Running, BootError> {
         beside.spawn(lines.serve(app.clone(), stop.clone()));
     }
     let listener = reserved.listen()?;
-    let routes = crate::http::service(App(app.clone()), doors);
+    let routes = crate::http::service(App(app.clone()), routes);
     let http = tokio::spawn(super::serve_all(listener, routes, settings.serving, stop.clone()));
     Ok(Running {
         app,

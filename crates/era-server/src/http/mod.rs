@@ -107,12 +107,12 @@ fn all() -> OpenApiRouter<App> {
 }
 
 /// The whole service: routes, and what surrounds them.
-pub fn service(app: App, doors: RouteSet) -> axum::Router {
+pub fn service(app: App, set: RouteSet) -> axum::Router {
     // Measures are gathered from the first request on.
     health::recorder();
     let document = all().to_openapi();
     let queries = Arc::new(openapi::with_query(document.clone()));
-    let routes = match doors {
+    let routes = match set {
         RouteSet::All => routes(),
         RouteSet::Files => data::routes(),
         RouteSet::AllButFiles => but_files(),

@@ -99,7 +99,7 @@ impl Journal {
         .bind(segment.state.as_str())
         .execute(&mut *transaction)
         .await?;
-        self.fence.hold(&mut transaction).await?;
+        self.generation.hold(&mut transaction).await?;
         Ok(transaction.commit().await?)
     }
 
