@@ -28,6 +28,13 @@ pub struct Submitted {
     pub checkpoints_of: Option<u64>,
 }
 
+impl Submitted {
+    /// The path at which the job is found.
+    pub fn location(&self) -> String {
+        format!("{}/jobs/{}", crate::PREFIX, self.job)
+    }
+}
+
 /// A job that is being written, as the server understands it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct JobChecked {

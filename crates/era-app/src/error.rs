@@ -8,7 +8,7 @@ use era_api::quote::CounterOffersView;
 use era_core::offer::Declined;
 use era_core::refusal::Refusal;
 use era_store::StoreError;
-use era_store::files::FilesError;
+use era_store::files::{BadHash, FilesError};
 
 use crate::wire::{BadField, Wrong};
 
@@ -227,6 +227,12 @@ impl From<getrandom::Error> for AppError {
     }
 }
 
+impl From<BadHash> for AppError {
+    fn from(error: BadHash) -> AppError {
+        FilesError::from(error).into()
+    }
+}
+
 impl From<FilesError> for AppError {
     fn from(error: FilesError) -> AppError {
         use FilesError as E;
@@ -234,7 +240,7 @@ impl From<FilesError> for AppError {
             E::BadHash(_) => (Kind::Invalid, "bad_hash", Some("hash")),
             E::Path(_) => (Kind::Invalid, "bad_path", Some("path")),
             E::BadName(_) => (Kind::Invalid, "bad_name", Some("name")),
-            E::TooManyFiles(_) => (Kind::Invalid, "too_many_files", None),
+            E::TooManyFiles { .. } => (Kind::Invalid, "too_many_files", None),
             E::TooManyShares(_) => (Kind::Invalid, "too_many_shares", Some("shared_with")),
             E::TooLarge { .. } => (Kind::TooLarge, "file_too_large", None),
             E::Busy => (Kind::Conflict, "upload_busy", None),

@@ -8,7 +8,7 @@ use crate::Services;
 use crate::auth::Caller;
 use crate::error::{AppError, Kind};
 use crate::feed::Listener;
-use crate::seen::{event_place, job_id, page_size, seen_by};
+use crate::visibility::{event_place, job_id, page_size, visible_to};
 use crate::wire::{Wrong, kinds};
 
 /// Events that the caller may see, oldest first.
@@ -21,7 +21,7 @@ pub async fn list(
     let bad = || AppError::bad_field("cursor", Wrong::EventId);
     let after = filter.cursor.as_deref().map(|text| event_place(text).ok_or_else(bad));
     let query = EventQuery {
-        seen: seen_by(caller),
+        visible: visible_to(caller),
         after: after.transpose()?.unwrap_or((0, 0)),
         kinds: filter.event.as_deref().map(kinds).transpose()?.unwrap_or_default(),
         job: filter.job.map(job_id).transpose()?,
@@ -42,9 +42,9 @@ pub fn listen(
     caller: &Caller,
     last: Option<(u64, u32)>,
 ) -> Result<Listener, AppError> {
-    let seat = services.feed.seat().ok_or_else(|| {
+    let permit = services.feed.permit().ok_or_else(|| {
         let sentence = "too many listeners: try again later, or read /events";
         AppError::new(Kind::Unavailable, "too_many_listeners", sentence)
     })?;
-    Ok(Listener::new(&services.feed, seen_by(caller), last, seat))
+    Ok(Listener::new(&services.feed, visible_to(caller), last, permit))
 }

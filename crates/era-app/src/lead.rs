@@ -1,4 +1,4 @@
-//! The lead of a site, and the seats beside it: taken before anything is written, kept while the
+//! The lead of a site, and the leases beside it: taken before anything is written, kept while the
 //! server runs, given up at its end.
 //!
 //! The database decides who has them, by its own clock. A server that was paused so long that
@@ -130,7 +130,7 @@ impl Lead {
         })
     }
 
-    /// Takes a seat if it is free, or else says who has it.
+    /// Takes a lease if it is free, or else says who has it.
     pub async fn try_seat(
         lease: &Lease,
         candidate: &LeaderCandidate,
@@ -139,14 +139,14 @@ impl Lead {
         if !may_take(&candidate.name, &leader.holder, leader.left) {
             return Ok(Err(leader));
         }
-        let rules = match lease.seat() {
+        let rules = match lease.role() {
             LeaseRole::Scheduler => LeaseRules::OF_THE_SCHEDULER,
             LeaseRole::Cloud | LeaseRole::Files => LeaseRules::ON_A_SERVER,
         };
         Lead::try_take(lease.clone(), candidate, rules).await
     }
 
-    /// Waits until a seat is free, and takes it; says who has it meanwhile. A database that is away
+    /// Waits until a lease is free, and takes it; says who has it meanwhile. A database that is away
     /// is waited for too.
     pub async fn wait_for(
         lease: &Lease,

@@ -6,7 +6,7 @@ use era_store::Store;
 
 use crate::clock::Clock;
 use crate::image_engine::ImageEngine;
-use crate::{asks, auth, driver, feed, lab, launch, reach, report};
+use crate::{asks, auth, driver, egress, feed, lab, launch, report};
 
 /// What every use case can reach. A clone shares.
 #[derive(Clone)]
@@ -23,7 +23,7 @@ pub struct Parts {
     /// Who there is, and by what right they ask.
     pub auth: auth::Auth,
     /// Where webhooks may go.
-    pub reach: reach::EgressPolicy,
+    pub egress: egress::EgressPolicy,
     /// What follows the journal: tables, and whoever listens.
     pub feed: feed::Feed,
     /// Quotes that were asked and not yet taken.

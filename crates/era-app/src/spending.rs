@@ -10,7 +10,7 @@ use era_store::tables;
 use crate::Services;
 use crate::auth::Caller;
 use crate::error::AppError;
-use crate::seen;
+use crate::visibility;
 use crate::wire::{Wrong, seconds, span, stamp, time};
 
 /// The longest period that is summed up.
@@ -54,7 +54,7 @@ pub async fn of_account(
     }
     // What was just paid for is on it.
     services.wait_for(services.driver.snapshot().seq()).await;
-    let account = seen::account(services, caller, &user).await?;
+    let account = visibility::account(services, caller, &user).await?;
     let hours = services.feed.tables().spending(account, from, to).await?;
     let step = span(step_s);
     let mut stretches: BTreeMap<Time, BTreeMap<Option<String>, tables::SpendingRow>> =

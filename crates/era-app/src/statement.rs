@@ -11,7 +11,7 @@ use era_store::tables::{StatementQuery, StatementRow};
 use crate::Services;
 use crate::auth::Caller;
 use crate::error::AppError;
-use crate::seen::{self, event_place, job_id, page_size};
+use crate::visibility::{self, event_place, job_id, page_size};
 use crate::wire::{Wrong, stamp, time, words};
 
 /// Most lines that are told of one job: one that was extended or moved again and again.
@@ -39,7 +39,7 @@ pub async fn of_wallet(
     };
     // A grant that was just given is on it.
     services.wait_for(services.driver.snapshot().seq()).await;
-    query.account = seen::account(services, caller, user).await?;
+    query.account = visibility::account(services, caller, user).await?;
     let found = services.feed.tables().statement(&query).await?;
     let next = found.rows.last().filter(|_| found.more);
     let next = next.map(|row| format!("{}.{}", row.seq, row.place));
@@ -52,7 +52,7 @@ pub async fn of_job(
     caller: &Caller,
     id: u64,
 ) -> Result<Vec<StatementLineView>, AppError> {
-    let job = seen::job(services, caller, id).await?;
+    let job = visibility::job(services, caller, id).await?;
     let tables = services.feed.tables();
     let rows = tables.statement_of_job(job.account, job.id, JOB_LINES_MAX).await?;
     Ok(rows.iter().map(line).collect())

@@ -24,9 +24,9 @@ pub fn check(state: &State) -> Result<(), String> {
 
 /// Invariant 1: no node is promised or given more than it has, in any resource, GPU by GPU.
 fn capacity_is_never_exceeded(state: &State) -> Result<(), String> {
-    for lane in state.calendar.pools().iter().flat_map(|p| &p.lanes) {
-        let id = lane.node.id;
-        let ends: Vec<Time> = lane
+    for node_calendar in state.calendar.pools().iter().flat_map(|p| &p.nodes) {
+        let id = node_calendar.node.id;
+        let ends: Vec<Time> = node_calendar
             .bookings()
             .iter()
             .flat_map(|b| [b.from, b.to])
@@ -34,16 +34,16 @@ fn capacity_is_never_exceeded(state: &State) -> Result<(), String> {
             .collect();
         for at in ends.into_iter().chain([state.now]) {
             let after = at + Span(1);
-            let firm = lane.peak(at, after, Time::MIN);
-            if !lane.within_capacity(&firm) {
-                let who = booked_at(lane, at);
+            let firm = node_calendar.peak(at, after, Time::MIN);
+            if !node_calendar.within_capacity(&firm) {
+                let who = booked_at(node_calendar, at);
                 return Err(format!("{id} has promised more than it has at {at}: {who}"));
             }
         }
         let after = state.now + Span(1);
-        let given: Load = lane.peak(state.now, after, after);
-        if !lane.within_capacity(&given) {
-            let who = booked_at(lane, state.now);
+        let given: Load = node_calendar.peak(state.now, after, after);
+        if !node_calendar.within_capacity(&given) {
+            let who = booked_at(node_calendar, state.now);
             return Err(format!("{id} gives more than it has at {}: {who}", state.now));
         }
     }
@@ -64,8 +64,8 @@ fn predictions_follow(state: &State) -> Result<(), String> {
     if kept > HISTORIES_MAX { Err(format!("{kept} histories are remembered")) } else { Ok(()) }
 }
 
-fn booked_at(lane: &NodeCalendar, at: Time) -> String {
-    let there = lane.bookings().iter().filter(|b| b.from <= at && at < b.to);
+fn booked_at(node_calendar: &NodeCalendar, at: Time) -> String {
+    let there = node_calendar.bookings().iter().filter(|b| b.from <= at && at < b.to);
     there
         .map(|b| format!("{:?} {:?} {:?}", b.layer, b.holder, b.take))
         .collect::<Vec<_>>()
@@ -184,7 +184,7 @@ fn derived_parts_follow(state: &State) -> Result<(), String> {
         return Err("what levels have promised themselves differs".into());
     }
     let shadows =
-        state.calendar.pools().iter().flat_map(|p| &p.lanes).flat_map(|l| l.bookings()).any(|b| {
+        state.calendar.pools().iter().flat_map(|p| &p.nodes).flat_map(|l| l.bookings()).any(|b| {
             b.layer == Layer::Soft
                 && matches!(b.holder, crate::calendar::BookingHolder::Hold { .. })
         });

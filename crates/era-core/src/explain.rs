@@ -75,7 +75,7 @@ pub fn explain(state: &State, id: JobId) -> Result<Explanation, Refusal> {
         let begun = run.tasks.iter().any(|task| *task != Task::Launching);
         return Ok(Explanation::Running { since: run.since, until: run.plan.to, begun });
     }
-    if let JobTerms::Promise(_) = job.deal {
+    if let JobTerms::Promise(_) = job.terms {
         let plans = || job.parts.iter().filter_map(Part::plan);
         let start = plans().map(|p| p.from).min().unwrap_or_default();
         let finish = plans().map(|p| p.to).max().unwrap_or_default();

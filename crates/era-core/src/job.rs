@@ -58,8 +58,9 @@ pub struct Job {
     /// When the last of what it had to wait for was over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<Time>,
-    /// On which terms.
-    pub deal: JobTerms,
+    /// On which it runs.
+    #[serde(rename = "deal")]
+    pub terms: JobTerms,
     /// What it came after, and what was predicted of it.
     #[serde(default, skip_serializing_if = "JobOutlook::is_blank")]
     pub outlook: JobOutlook,
@@ -224,11 +225,11 @@ pub struct Part {
     #[serde(default)]
     pub attained: u64,
     /// How it has given way to other queue work.
-    #[serde(default, skip_serializing_if = "PreemptionCount::is_none")]
-    pub yields: PreemptionCount,
+    #[serde(default, rename = "yields", skip_serializing_if = "PreemptionCount::is_none")]
+    pub preemptions: PreemptionCount,
     /// Where it stands among those that received as much service.
-    #[serde(default, skip_serializing_if = "ServicePosition::is_first")]
-    pub line: ServicePosition,
+    #[serde(default, rename = "line", skip_serializing_if = "ServicePosition::is_first")]
+    pub position: ServicePosition,
 }
 
 /// What a part does now.
@@ -544,8 +545,8 @@ impl Part {
             attempt: 0,
             done: Span::ZERO,
             attained: 0,
-            yields: PreemptionCount::default(),
-            line: ServicePosition::default(),
+            preemptions: PreemptionCount::default(),
+            position: ServicePosition::default(),
         }
     }
 
@@ -682,6 +683,12 @@ impl Part {
         self.phase = then;
     }
 
+    /// How many replicas the gang has: the promised ones, and the growth that stays.
+    pub fn gang_size(&self) -> u32 {
+        let staying = self.extras().iter().filter(|e| e.stop_until.is_none()).count();
+        (self.tasks().len() + staying) as u32
+    }
+
     /// What a rank needs: for a total of GPUs, its node's part of it.
     pub fn each_of(&self, plan: &Plan, rank: u32) -> Resources {
         each_of(&self.request, plan.gpus_per_node, rank)
@@ -796,7 +803,7 @@ impl Job {
 
     /// The queue it is in, unless it has a promise.
     pub fn queue(&self) -> Option<&QueueTerms> {
-        match &self.deal {
+        match &self.terms {
             JobTerms::Queue(terms) => Some(terms),
             JobTerms::Promise(_) => None,
         }
@@ -804,7 +811,7 @@ impl Job {
 
     /// The promise it has, unless it is queue work.
     pub fn promise(&self) -> Option<&Promise> {
-        match &self.deal {
+        match &self.terms {
             JobTerms::Promise(promise) => Some(promise),
             JobTerms::Queue(_) => None,
         }

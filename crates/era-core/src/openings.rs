@@ -97,7 +97,7 @@ impl BySlot {
 impl Openings {
     /// What the eligible nodes have free during `[from, to)`. `None` for shares of a GPU.
     pub(crate) fn of<'a>(
-        lanes: impl Iterator<Item = &'a NodeCalendar>,
+        node_calendars: impl Iterator<Item = &'a NodeCalendar>,
         eligible: &Eligibility<'_>,
         each: &Resources,
         per_node: u32,
@@ -105,14 +105,14 @@ impl Openings {
     ) -> Option<Openings> {
         let gpus_each = each.whole_gpus()?;
         let mut openings = Openings { steps: Vec::new(), gpus_each, per_node };
-        for lane in lanes.filter(|lane| lane.admits(eligible)) {
-            openings.add_lane(lane, each, from, to);
+        for node_calendar in node_calendars.filter(|node_calendar| node_calendar.admits(eligible)) {
+            openings.add_node(node_calendar, each, from, to);
         }
         Some(openings)
     }
 
-    fn add_lane(&mut self, lane: &NodeCalendar, each: &Resources, from: Time, to: Time) {
-        let capacity = &lane.node.capacity;
+    fn add_node(&mut self, node_calendar: &NodeCalendar, each: &Resources, from: Time, to: Time) {
+        let capacity = &node_calendar.node.capacity;
         let width = GPU0 + capacity.gpus.len();
         let any_gpu = each.gpu_model.is_none() && each.gpu_memory.is_none();
         let suitable = capacity.gpus.iter().enumerate().fold(0u64, |mask, (index, gpu)| {
@@ -121,7 +121,7 @@ impl Openings {
         let idle = [0u32; crate::calendar::COLUMNS_MAX];
         let begin = self.steps.len();
         let mut wanted = false;
-        for (start, _, row) in lane.firm_steps(from, to) {
+        for (start, _, row) in node_calendar.firm_steps(from, to) {
             let row = row.unwrap_or(&idle[..width + capacity.devices.len()]);
             let taken = row[GPU0..width]
                 .iter()
@@ -130,7 +130,7 @@ impl Openings {
             let gpus = suitable & !taken;
             let mut step = FreeFrom { from: start.max(from), gpus, others: 0 };
             if self.gpus_each == 0 || gpus.count_ones() >= self.gpus_each {
-                step.others = self.others(lane, row, each);
+                step.others = self.others(node_calendar, row, each);
             }
             if step.others == 0 {
                 step.gpus = 0;
@@ -149,8 +149,8 @@ impl Openings {
     }
 
     /// How many replicas cores, memory and devices allow beside `taken`.
-    fn others(&self, lane: &NodeCalendar, taken: &[u32], each: &Resources) -> u32 {
-        let capacity = &lane.node.capacity;
+    fn others(&self, node_calendar: &NodeCalendar, taken: &[u32], each: &Resources) -> u32 {
+        let capacity = &node_calendar.node.capacity;
         let fitting = |have: u32, used: u32, need: u32| {
             // One replica is the common question, and needs no division.
             match need {
@@ -162,7 +162,7 @@ impl Openings {
         let mut count = self.per_node.min(fitting(capacity.cpu, taken[CPU], each.cpu));
         count = count.min(fitting(capacity.memory, taken[MEMORY], each.memory));
         if !each.devices.is_empty() && count > 0 {
-            count = count.min(lane.count_by_devices(taken, each));
+            count = count.min(node_calendar.count_by_devices(taken, each));
         }
         count
     }

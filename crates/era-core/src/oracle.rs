@@ -265,9 +265,9 @@ fn fits(state: &State, pool: &Name, request: &Request, level: u8, start: Time, n
     let soft_to = now + state.settings().grace + Span(1);
     let mut groups: BTreeMap<NodeGroup<'_>, Vec<Free<'_>>> = BTreeMap::new();
     for node in state.cluster().nodes().filter(|node| node.pool == *pool) {
-        let Some(lane) = state.calendar().lane(node.id) else { continue };
+        let Some(node_calendar) = state.calendar().node(node.id) else { continue };
         if may_use(node, request, level) {
-            let free = Free::of(node, lane, start, request.duration, soft_to);
+            let free = Free::of(node, node_calendar, start, request.duration, soft_to);
             groups.entry(group_of(node, request.constraints.same)).or_default().push(free);
         }
     }
@@ -366,23 +366,23 @@ impl<'a> Free<'a> {
     /// only become free where something begins, so those instants and the start are looked at.
     fn of(
         node: &'a Node,
-        lane: &NodeCalendar,
+        node_calendar: &NodeCalendar,
         start: Time,
         duration: Span,
         soft_to: Time,
     ) -> Free<'a> {
         let end = start + duration;
-        let begins = lane.bookings().iter().map(|booking| booking.from);
+        let begins = node_calendar.bookings().iter().map(|booking| booking.from);
         let away = node.maintenance.iter().map(|(from, _)| *from);
         let mut free = Free::all(node);
         for at in begins.chain(away).filter(|at| start < *at && *at < end).chain([start]) {
-            free.lower_to(&Free::at(node, lane, at, soft_to));
+            free.lower_to(&Free::at(node, node_calendar, at, soft_to));
         }
         free
     }
 
     /// What is free at an instant. Work that may be preempted is in the way until `soft_to`.
-    fn at(node: &'a Node, lane: &NodeCalendar, at: Time, soft_to: Time) -> Free<'a> {
+    fn at(node: &'a Node, node_calendar: &NodeCalendar, at: Time, soft_to: Time) -> Free<'a> {
         let mut free = Free::all(node);
         if node.maintenance.iter().any(|(from, to)| *from <= at && at < *to) {
             free.cpu = 0;
@@ -390,7 +390,7 @@ impl<'a> Free<'a> {
             free.gpus.fill(0);
             free.devices.fill(0);
         }
-        for booking in lane.bookings() {
+        for booking in node_calendar.bookings() {
             let counts = booking.layer == Layer::Firm || at < soft_to;
             if booking.holder != BookingHolder::Maintenance
                 && counts

@@ -95,7 +95,8 @@ pub enum Effect {
         user: UserId,
         /// About which job.
         job: JobId,
-        news: Notification,
+        #[serde(rename = "news")]
+        notification: Notification,
     },
 }
 

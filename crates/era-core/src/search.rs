@@ -95,10 +95,10 @@ impl<'a> Search<'a> {
             return intervals.first().map(|(start, _)| *start);
         }
         // Enough nodes may not be the right nodes yet: try every change.
-        let lanes = self.pool.lanes.iter().filter(|l| l.admits(&self.eligible));
+        let node_calendars = self.pool.nodes.iter().filter(|l| l.admits(&self.eligible));
         let mut points: Vec<Time> = intervals.iter().map(|(start, _)| *start).collect();
-        for lane in lanes {
-            points.extend(lane.taken(self.with_soft).changes(from, to));
+        for node_calendar in node_calendars {
+            points.extend(node_calendar.taken(self.with_soft).changes(from, to));
         }
         if let Starts::Only(allowed) = self.allowed {
             points.extend(allowed.iter().map(|(start, _)| *start));
@@ -306,8 +306,8 @@ impl<'a> Search<'a> {
         let duration = self.request.duration;
         let mut cuts: Vec<Time> = Vec::new();
         if !self.is_simple() {
-            for lane in self.pool.lanes.iter().filter(|l| l.admits(&self.eligible)) {
-                for change in lane.taken(self.with_soft).changes(from, to + duration) {
+            for node_calendar in self.pool.nodes.iter().filter(|l| l.admits(&self.eligible)) {
+                for change in node_calendar.taken(self.with_soft).changes(from, to + duration) {
                     cuts.push(change);
                     cuts.push(Time(change.0 - duration.0 + 1));
                 }
@@ -361,8 +361,8 @@ impl<'a> Search<'a> {
     fn replicas_at(&self, start: Time) -> i64 {
         let (to, each, most) = (start + self.request.duration, &self.request.each, self.per_node());
         let mut taken = Load::zero(0);
-        let lanes = self.pool.lanes.iter().filter(|l| l.admits(&self.eligible));
-        lanes.map(|l| i64::from(l.room(start, to, start, each, most, &mut taken))).sum()
+        let node_calendars = self.pool.nodes.iter().filter(|l| l.admits(&self.eligible));
+        node_calendars.map(|l| i64::from(l.room(start, to, start, each, most, &mut taken))).sum()
     }
 
     /// Whether enough nodes are always the right nodes.
@@ -448,9 +448,9 @@ impl<'a> Search<'a> {
         if self.with_soft {
             return None;
         }
-        let lanes = self.pool.lanes.iter().map(|lane| &**lane);
+        let node_calendars = self.pool.nodes.iter().map(|node_calendar| &**node_calendar);
         let during = (from, to + self.request.duration);
-        Openings::of(lanes, &self.eligible, &self.request.each, self.per_node(), during)
+        Openings::of(node_calendars, &self.eligible, &self.request.each, self.per_node(), during)
     }
 
     fn per_node(&self) -> u32 {
@@ -539,8 +539,8 @@ impl<'a> Search<'a> {
     ) -> impl Iterator<Item = (Time, i64)> {
         // (instant, change of the number of replicas that could start then)
         let mut changes: Vec<(Time, i64)> = Vec::new();
-        for lane in self.pool.lanes.iter().filter(|l| l.admits(&self.eligible)) {
-            self.lane_starts(lane, each, per_node, from, to, &mut changes);
+        for node_calendar in self.pool.nodes.iter().filter(|l| l.admits(&self.eligible)) {
+            self.starts_on(node_calendar, each, per_node, from, to, &mut changes);
         }
         changes.sort_unstable();
         let mut sum = 0;
@@ -556,9 +556,9 @@ impl<'a> Search<'a> {
     }
 
     /// How many replicas a node can take, as a step function of the start.
-    fn lane_starts(
+    fn starts_on(
         &self,
-        lane: &NodeCalendar,
+        node_calendar: &NodeCalendar,
         each: &Resources,
         most: u32,
         from: Time,
@@ -566,8 +566,10 @@ impl<'a> Search<'a> {
         changes: &mut Vec<(Time, i64)>,
     ) {
         let duration = self.request.duration;
-        let profile = lane.taken(self.with_soft);
-        for (open_from, open_to) in lane.open_stretches(&profile, each, from, to + duration) {
+        let profile = node_calendar.taken(self.with_soft);
+        for (open_from, open_to) in
+            node_calendar.open_stretches(&profile, each, from, to + duration)
+        {
             let (first, last) = (open_from.max(from), (open_to - duration).min(to));
             if first > last {
                 continue;
@@ -584,7 +586,7 @@ impl<'a> Search<'a> {
             let mut before = 0;
             for point in points {
                 let taken = profile.peak(point, point + duration);
-                let count = i64::from(lane.count(&taken, each, most));
+                let count = i64::from(node_calendar.count(&taken, each, most));
                 if count != before {
                     changes.push((point, count - before));
                     before = count;

@@ -212,6 +212,11 @@ pub fn jain(values: &[f64]) -> f64 {
     if squares == 0.0 { 1.0 } else { sum * sum / (values.len() as f64 * squares) }
 }
 
+/// As many digits as anybody reads.
+pub(crate) fn rounded(figure: f64) -> f64 {
+    (figure * 1e4).round() / 1e4
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -102,8 +102,8 @@ async fn of_server(place: &Place) -> Found {
 
 async fn journal(durable: &Database) -> Result<Option<JournalFound>, StoreError> {
     let read = async {
-        let fence = Generation::read(durable).await?;
-        Journal::new(durable.clone(), fence).restore().await
+        let generation = Generation::read(durable).await?;
+        Journal::new(durable.clone(), generation).restore().await
     };
     let restored = read.await;
     durable.close().await;

@@ -103,32 +103,32 @@ impl fmt::Debug for Leader {
 #[derive(Clone, Debug)]
 pub struct Lease {
     database: Database,
-    fence: Generation,
-    seat: LeaseRole,
+    generation: Generation,
+    role: LeaseRole,
 }
 
 impl Lease {
-    pub(crate) fn new(database: Database, fence: Generation) -> Lease {
-        Lease { database, fence, seat: LeaseRole::Scheduler }
+    pub(crate) fn new(database: Database, generation: Generation) -> Lease {
+        Lease { database, generation, role: LeaseRole::Scheduler }
     }
 
-    /// That of another seat, which nobody has through this store yet.
-    pub(crate) fn of(database: Database, seat: LeaseRole) -> Lease {
-        Lease { database, fence: Generation(Arc::new(AtomicU64::new(0))), seat }
+    /// That of another role, which nobody has through this store yet.
+    pub(crate) fn of(database: Database, role: LeaseRole) -> Lease {
+        Lease { database, generation: Generation(Arc::new(AtomicU64::new(0))), role }
     }
 
     /// The generation that this store writes by.
     pub fn generation(&self) -> u64 {
-        self.fence.generation()
+        self.generation.generation()
     }
 
-    /// Of which seat.
-    pub fn seat(&self) -> LeaseRole {
-        self.seat
+    /// Of which role.
+    pub fn role(&self) -> LeaseRole {
+        self.role
     }
 
     pub async fn leader(&self) -> Result<Leader, StoreError> {
-        row(&self.database, self.seat).await
+        row(&self.database, self.role).await
     }
 
     /// Takes the lead if nobody has it, and makes this store write by it; else says who leads.
@@ -163,7 +163,7 @@ impl Lease {
             taking = taking.bind(contact.to_owned());
         }
         let taken = taking
-            .bind(self.seat as i32)
+            .bind(self.role as i32)
             .bind(holder.to_owned())
             .execute(&mut *transaction)
             .await?;
@@ -172,9 +172,9 @@ impl Lease {
         }
         let generation = sqlx::query_scalar("SELECT generation FROM leader WHERE id = ?");
         let generation: i64 =
-            generation.bind(self.seat as i32).fetch_one(&mut *transaction).await?;
+            generation.bind(self.role as i32).fetch_one(&mut *transaction).await?;
         transaction.commit().await?;
-        self.fence.0.store(generation.cast_unsigned(), Ordering::Release);
+        self.generation.0.store(generation.cast_unsigned(), Ordering::Release);
         Ok(None)
     }
 
@@ -207,24 +207,24 @@ impl Lease {
         // Made of constants alone.
         let changed = sqlx::query(AssertSqlSafe(sql))
             .bind(value)
-            .bind(self.seat as i32)
-            .bind(self.fence.number())
+            .bind(self.role as i32)
+            .bind(self.generation.number())
             .execute(self.database.writer())
             .await?;
         match changed.rows_affected() {
             1 => Ok(()),
-            _ => Err(self.fence.deposed(self.leader().await?.generation)),
+            _ => Err(self.generation.deposed(self.leader().await?.generation)),
         }
     }
 }
 
-/// Who has a seat.
-async fn row(database: &Database, seat: LeaseRole) -> Result<Leader, StoreError> {
+/// Who has the lease of a role.
+async fn row(database: &Database, role: LeaseRole) -> Result<Leader, StoreError> {
     let now = database.dialect().now_ms();
     let sql =
         format!("SELECT holder, generation, expires - {now}, contact FROM leader WHERE id = ?");
     // Made of constants alone.
-    let row = sqlx::query(AssertSqlSafe(sql)).bind(seat as i32);
+    let row = sqlx::query(AssertSqlSafe(sql)).bind(role as i32);
     let row = row.fetch_one(database.readers()).await?;
     let (generation, left): (i64, i64) = (row.try_get(1)?, row.try_get(2)?);
     Ok(Leader {
@@ -294,19 +294,19 @@ mod tests {
     async fn every_seat_is_taken_by_itself_and_tells_how_its_holder_is_reached() {
         let (_folder, first, second) = two().await;
         assert_eq!(first.lease().acquire_with("a", Some("here s3cret"), LONG).await.unwrap(), None);
-        let cloud = second.seat(LeaseRole::Cloud);
+        let cloud = second.lease_of(LeaseRole::Cloud);
         assert_eq!(cloud.acquire_with("b", Some("there"), LONG).await.unwrap(), None);
         let led = second.lease().leader().await.unwrap();
         assert_eq!((led.holder.as_str(), led.contact.as_str()), ("a", "here s3cret"));
         assert!(!format!("{led:?}").contains("s3cret"), "{led:?}");
-        assert_eq!(first.seat(LeaseRole::Cloud).leader().await.unwrap().contact, "there");
-        assert_eq!(first.seat(LeaseRole::Files).leader().await.unwrap().generation, 0);
+        assert_eq!(first.lease_of(LeaseRole::Cloud).leader().await.unwrap().contact, "there");
+        assert_eq!(first.lease_of(LeaseRole::Files).leader().await.unwrap().generation, 0);
         // Who runs tasks writes nothing into the journal, and takes the lead from nobody.
         cloud.renew(LONG).await.unwrap();
         append(&first, 1).await.unwrap();
         cloud.release().await.unwrap();
         // What the one before told stays until another one tells something else.
-        let next = first.seat(LeaseRole::Cloud);
+        let next = first.lease_of(LeaseRole::Cloud);
         assert_eq!(next.acquire_with("c", None, LONG).await.unwrap(), None);
         assert_eq!(next.leader().await.unwrap().contact, "there");
         assert!(matches!(cloud.tell("here").await, Err(StoreError::Deposed { .. })));

@@ -49,7 +49,7 @@ pub struct Store {
     tables: Database,
     /// What jobs told and used: many small values, none of them precious.
     metrics: Database,
-    fence: Generation,
+    generation: Generation,
 }
 
 impl Store {
@@ -92,14 +92,14 @@ impl Store {
             Some(service) => of_server(&service, replica).await?,
             None => of_files(place.as_folder().map_or(folder, PathBuf::as_path)).await?,
         };
-        let fence = Generation::read(&durable).await?;
+        let generation = Generation::read(&durable).await?;
         Ok(Store {
             folder: folder.to_owned(),
             place: place.clone(),
             durable,
             tables,
             metrics,
-            fence,
+            generation,
         })
     }
 
@@ -125,17 +125,17 @@ impl Store {
     }
 
     pub fn journal(&self) -> journal::Journal {
-        journal::Journal::new(self.durable.clone(), self.fence.clone())
+        journal::Journal::new(self.durable.clone(), self.generation.clone())
     }
 
     /// The lead of whoever writes here, as this store knows it.
     pub fn lease(&self) -> Lease {
-        Lease::new(self.durable.clone(), self.fence.clone())
+        Lease::new(self.durable.clone(), self.generation.clone())
     }
 
-    /// The lease of another seat than that of the scheduler.
-    pub fn seat(&self, seat: LeaseRole) -> Lease {
-        Lease::of(self.durable.clone(), seat)
+    /// The lease of another role than the scheduler's.
+    pub fn lease_of(&self, role: LeaseRole) -> Lease {
+        Lease::of(self.durable.clone(), role)
     }
 
     /// Quotes that were asked.

@@ -1,13 +1,10 @@
 //! The shape of the workspace, read from its sources: which crate may use which, no cycle between
-//! the top-level modules of any crate, one public type for each name.
+//! the modules of any crate or between those within any module, one public type for each name.
 //!
 //! Sources are followed from the root of a crate by its `mod` declarations and read as tokens, so
 //! that comments, strings and links in documentation do not count. What is under `#[cfg(test)]`
 //! does not count either: a test may use anything as its witness, and nothing that is built
-//! depends on it.
-//!
-//! What cannot be true yet is listed here with its reason. An entry that is no longer needed
-//! fails as well, so the lists only shrink.
+//! depends on it. Only what is named by a path is seen, not what a method call comes to.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -30,9 +27,6 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("era-server", &["era-app"]),
     ("era", &["era-server", "era-sim", "era-api"]),
 ];
-
-/// Modules that form a cycle: the crate, all modules of the cycle, and why it stands.
-const CYCLES: &[(&str, &[&str], &str)] = &[];
 
 /// Types, traits and derivable traits that every module has without asking for them.
 const PRELUDE: &[&str] = &[
@@ -104,18 +98,16 @@ fn the_application_knows_no_http() {
 
 #[test]
 fn no_modules_of_a_crate_form_a_cycle() {
-    let mut cycles = BTreeSet::new();
     let mut shown = String::new();
     for name in crate_names() {
-        let graph = Graph::of(&sources(&name));
-        for cycle in graph.cycles() {
-            shown += &format!("{name}:\n{}", graph.show(&cycle));
-            cycles.insert((name.clone(), cycle));
+        for (within, graph) in Modules::of(&sources(&name)).graphs() {
+            for cycle in graph.cycles() {
+                let within = [std::slice::from_ref(&name), &within[..]].concat().join("::");
+                shown += &format!("{within}:\n{}", graph.show(&cycle));
+            }
         }
     }
-    let modules = |list: &[&str]| list.iter().map(|m| (*m).to_owned()).collect();
-    let known = CYCLES.iter().map(|(name, list, _)| ((*name).into(), modules(list))).collect();
-    compare("cycles", &cycles, &known, &shown);
+    assert!(shown.is_empty(), "modules that form cycles:\n{shown}");
 }
 
 #[test]
@@ -147,6 +139,39 @@ fn no_type_is_named_like_one_of_the_prelude() {
         }
     }
     assert!(shadows.is_empty(), "types named like one of the prelude: {shadows:#?}");
+}
+
+#[test]
+fn the_glossary_names_types_that_exist() {
+    let text = read(&Path::new(CRATES).join("../docs/glossary.md"));
+    let mut crates: BTreeMap<String, (Vec<Source>, Modules)> = BTreeMap::new();
+    let mut missing = Vec::new();
+    for named in text.split('`').skip(1).step_by(2).filter(|word| word.starts_with("era_")) {
+        let Some((name, rest)) = named.split_once("::") else { continue };
+        let (sources, modules) = crates.entry(name.to_owned()).or_insert_with(|| {
+            let sources = sources(&name.replace('_', "-"));
+            let modules = Modules::of(&sources);
+            (sources, modules)
+        });
+        let (front, last) = rest.rsplit_once("::").unwrap_or(("", rest));
+        for last in last.trim_matches(['{', '}']).split(", ") {
+            let path: Vec<String> =
+                front.split_terminator("::").chain([last]).map(str::to_owned).collect();
+            if !is_there(sources, modules, &path) {
+                missing.push(named);
+            }
+        }
+    }
+    assert!(missing.is_empty(), "words of the glossary without a type: {missing:#?}");
+}
+
+/// Whether a crate has a type or a module by this path, or a variant of such a type.
+fn is_there(sources: &[Source], modules: &Modules, path: &[String]) -> bool {
+    let Some(home) = modules.home(&[], path, HOPS_MAX) else { return false };
+    let (last, before) = (path.last(), path.iter().rev().nth(1));
+    let is_it = |ty: &String| Some(ty) == last || Some(ty) == before;
+    let in_home = sources.iter().filter(|source| source.module == home);
+    home.last() == last || in_home.flat_map(|s| types(&s.tokens)).any(|(_, ty)| is_it(&ty))
 }
 
 #[test]
@@ -213,19 +238,6 @@ fn undocumented(tokens: &[TokenTree]) -> Vec<String> {
         }
     }
     found
-}
-
-/// Fails on what is not listed, and on what is listed in vain.
-fn compare<T: Ord + std::fmt::Debug>(
-    what: &str,
-    found: &BTreeSet<T>,
-    known: &BTreeSet<T>,
-    places: &str,
-) {
-    let new: Vec<&T> = found.difference(known).collect();
-    let vain: Vec<&T> = known.difference(found).collect();
-    assert!(new.is_empty(), "{what} that are not listed: {new:#?}\n{places}");
-    assert!(vain.is_empty(), "{what} that are listed and are no more, take them off: {vain:#?}");
 }
 
 // ---- crates ----
@@ -402,39 +414,142 @@ fn types(tokens: &[TokenTree]) -> Vec<(bool, String)> {
     found
 }
 
-// ---- the graph of a crate's top-level modules ----
+// ---- the graphs of modules ----
+
+/// How often a name is handed on at most.
+const HOPS_MAX: u8 = 20;
+
+/// Where a module is in the tree of a crate's modules; nothing for the root.
+type Module = Vec<String>;
+
+/// The modules of a crate, and the paths that each of them writes.
+#[derive(Default)]
+struct Modules {
+    all: BTreeSet<Module>,
+    /// What a name that a module asks for stands for.
+    imports: BTreeMap<Module, BTreeMap<String, Vec<String>>>,
+    /// Paths as they are written: where, and in which file.
+    used: Vec<(Module, Vec<String>, String)>,
+}
+
+impl Modules {
+    fn of(sources: &[Source]) -> Modules {
+        let mut modules = Modules::default();
+        for source in sources {
+            modules.declare(&source.tokens, &source.module);
+        }
+        for source in sources {
+            modules.read(&source.tokens, &source.module, &source.place());
+        }
+        modules
+    }
+
+    /// Notes a module, and those that are written within it.
+    fn declare(&mut self, tokens: &[TokenTree], module: &[String]) {
+        self.all.insert(module.to_vec());
+        for (index, token) in tokens.iter().enumerate() {
+            let TokenTree::Group(group) = token else { continue };
+            let inner: Vec<TokenTree> = group.stream().into_iter().collect();
+            match module_name(tokens, index) {
+                Some(name) => self.declare(&inner, &[module, &[name]].concat()),
+                None => self.declare(&inner, module),
+            }
+        }
+    }
+
+    /// Notes what a module asks for and what it names by a path.
+    fn read(&mut self, tokens: &[TokenTree], module: &[String], place: &str) {
+        let mut index = 0;
+        while index < tokens.len() {
+            let begins = index < 2 || !tokens[index - 2..index].iter().all(|t| is_punct(t, ':'));
+            if is_ident(&tokens[index], "use") {
+                let length = tokens[index..].iter().take_while(|t| !is_punct(t, ';')).count();
+                self.ask(
+                    &tokens[index + 1..index + length],
+                    is_public(tokens, index),
+                    module,
+                    place,
+                );
+                index += length;
+            } else if let TokenTree::Group(group) = &tokens[index] {
+                let inner: Vec<TokenTree> = group.stream().into_iter().collect();
+                match module_name(tokens, index) {
+                    Some(name) => self.read(&inner, &[module, &[name]].concat(), place),
+                    None => self.read(&inner, module, place),
+                }
+            } else if begins && is_path(tokens, index + 1) {
+                let mut path = vec![tokens[index].to_string()];
+                while is_path(tokens, index + 1) {
+                    index += 3;
+                    path.extend(ident(&tokens[index]));
+                }
+                self.used.push((module.to_vec(), path, place.to_owned()));
+            }
+            index += 1;
+        }
+    }
+
+    /// Notes the names of a `use`. What the root hands on, it does not use itself.
+    fn ask(&mut self, tree: &[TokenTree], public: bool, module: &[String], place: &str) {
+        let mut leaves = Vec::new();
+        leaves_of(tree, &[], &mut leaves);
+        for (path, name) in leaves {
+            if !(public && module.is_empty()) {
+                self.used.push((module.to_vec(), path.clone(), place.to_owned()));
+            }
+            self.imports.entry(module.to_vec()).or_default().insert(name, path);
+        }
+    }
+
+    /// The module that has what a path leads to, however often it is handed on; nothing if that is
+    /// of another crate.
+    fn home(&self, module: &[String], path: &[String], hops_left: u8) -> Option<Module> {
+        let mut at = module.to_vec();
+        for (index, name) in path.iter().enumerate() {
+            let inner = [&at[..], std::slice::from_ref(name)].concat();
+            let import = self.imports.get(&at).and_then(|names| names.get(name));
+            match name.as_str() {
+                "crate" => at.clear(),
+                "self" => {}
+                "super" => at.truncate(at.len().checked_sub(1)?),
+                _ if self.all.contains(&inner) => at = inner,
+                _ if let Some(import) = import => {
+                    let path = [&import[..], &path[index + 1..]].concat();
+                    return self.home(&at, &path, hops_left.checked_sub(1)?);
+                }
+                _ => return (index > 0).then_some(at),
+            }
+        }
+        Some(at)
+    }
+
+    /// For each module with others within, which of them uses which. What the root defines itself
+    /// is one of its modules; what another module defines itself is part of none of those within.
+    fn graphs(&self) -> BTreeMap<Module, Graph> {
+        let mut graphs: BTreeMap<Module, Graph> = BTreeMap::new();
+        for (from, path, place) in &self.used {
+            let Some(to) = self.home(from, path, HOPS_MAX) else { continue };
+            let shared = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
+            let node = |m: &Module| match m.get(shared) {
+                None if shared == 0 => Some(ROOT.to_owned()),
+                name => name.cloned(),
+            };
+            let (Some(a), Some(b)) = (node(from), node(&to)) else { continue };
+            if a != b {
+                let graph = graphs.entry(from[..shared].to_vec()).or_default();
+                let seen = || format!("{place}: {}", path.join("::"));
+                graph.0.entry(a).or_default().entry(b).or_insert_with(seen);
+            }
+        }
+        graphs
+    }
+}
 
 /// Which module uses which, and where it can be seen.
+#[derive(Default)]
 struct Graph(BTreeMap<String, BTreeMap<String, String>>);
 
 impl Graph {
-    fn of(sources: &[Source]) -> Graph {
-        let root = &sources[0].tokens;
-        let modules: BTreeSet<String> =
-            sources.iter().filter_map(|s| s.module.first().cloned()).collect();
-        let exported = exported(root);
-        let mut graph = Graph(BTreeMap::new());
-        for source in sources {
-            let from = source.module.first().map_or(ROOT, String::as_str);
-            let mut names = Vec::new();
-            match source.module.len() {
-                0 => root_names(&without_exports(root), &modules, &mut names),
-                depth => used_names(&source.tokens, depth, &mut names),
-            }
-            for name in names {
-                let to = match modules.contains(&name) {
-                    true => &name,
-                    false => exported.get(&name).map_or(ROOT, String::as_str),
-                };
-                if to != from {
-                    let edges = graph.0.entry(from.to_owned()).or_default();
-                    edges.entry(to.to_owned()).or_insert_with(|| source.place());
-                }
-            }
-        }
-        graph
-    }
-
     /// All modules that can be come to from one.
     fn reach(&self, from: &str) -> BTreeSet<String> {
         let mut reached = BTreeSet::new();
@@ -460,127 +575,84 @@ impl Graph {
         self.0.keys().map(of).filter(|cycle| !cycle.is_empty()).collect()
     }
 
-    /// The edges within a cycle, with a file in which each can be seen.
+    /// The edges within a cycle, with a path by which each can be seen.
     fn show(&self, cycle: &[String]) -> String {
         let edges = self.0.iter().filter(|(from, _)| cycle.contains(from));
         let lines = edges.flat_map(|(from, edges)| {
             let within = edges.iter().filter(|(to, _)| cycle.contains(to));
-            within.map(move |(to, place)| format!("    {from} -> {to}  ({place})\n"))
+            within.map(move |(to, seen)| format!("    {from} -> {to}  ({seen})\n"))
         });
         lines.collect()
     }
 }
 
-/// The first names of paths of the crate: `crate::NAME`, and `super::NAME` where that is the root.
-/// `depth` is how deep in the tree of modules this stands.
-fn used_names(tokens: &[TokenTree], depth: usize, names: &mut Vec<String>) {
-    let mut index = 0;
-    while index < tokens.len() {
-        if is_ident(&tokens[index], "crate") && is_path(tokens, index + 1) {
-            first_names(&tokens[index + 3..], names);
-        } else if is_ident(&tokens[index], "super") {
-            let mut up = 1;
-            while is_path(tokens, index + 1) && is_ident(&tokens[index + 3], "super") {
-                index += 3;
-                up += 1;
-            }
-            if up == depth && is_path(tokens, index + 1) {
-                first_names(&tokens[index + 3..], names);
-            }
-        } else if let TokenTree::Group(group) = &tokens[index] {
-            let inner: Vec<TokenTree> = group.stream().into_iter().collect();
-            let named = index >= 2 && is_ident(&tokens[index - 2], "mod");
-            let deeper = named && group.delimiter() == Delimiter::Brace;
-            used_names(&inner, depth + usize::from(deeper), names);
-        }
-        index += 1;
-    }
+/// The name of the module whose body stands at an index.
+fn module_name(tokens: &[TokenTree], index: usize) -> Option<String> {
+    let named = index >= 2 && is_ident(&tokens[index - 2], "mod");
+    (named && is_group(&tokens[index], Delimiter::Brace)).then(|| tokens[index - 1].to_string())
 }
 
-/// Whether `::` stands at an index, with something behind it.
+/// Whether what begins at an index is handed on.
+fn is_public(tokens: &[TokenTree], index: usize) -> bool {
+    index > 0 && is_ident(&tokens[index - 1], "pub")
+        || index > 1 && is_ident(&tokens[index - 2], "pub")
+}
+
+/// Whether `::` and a name stand at an index.
 fn is_path(tokens: &[TokenTree], index: usize) -> bool {
-    tokens.len() > index + 2 && is_punct(&tokens[index], ':') && is_punct(&tokens[index + 1], ':')
+    let colon = |i: usize| tokens.get(i).is_some_and(|t| is_punct(t, ':'));
+    colon(index) && colon(index + 1) && tokens.get(index + 2).is_some_and(|t| ident(t).is_some())
 }
 
-/// The first names of what follows `::`: one, or those of a group in braces.
-fn first_names(tokens: &[TokenTree], names: &mut Vec<String>) {
-    match tokens.first() {
-        Some(TokenTree::Group(group)) => {
-            let inner: Vec<TokenTree> = group.stream().into_iter().collect();
-            for tree in inner.split(|t| is_punct(t, ',')).filter(|tree| !tree.is_empty()) {
-                first_names(tree, names);
-            }
-        }
-        Some(first) => names.push(first.to_string()),
-        None => {}
-    }
+fn ident(token: &TokenTree) -> Option<String> {
+    let TokenTree::Ident(ident) = token else { return None };
+    Some(ident.to_string())
 }
 
-/// The modules that the root's own code uses, which it names without `crate`.
-fn root_names(tokens: &[TokenTree], modules: &BTreeSet<String>, names: &mut Vec<String>) {
-    for (index, token) in tokens.iter().enumerate() {
+/// The paths of a tree of `use`, each with the name that it gets.
+fn leaves_of(tree: &[TokenTree], before: &[String], leaves: &mut Vec<(Vec<String>, String)>) {
+    let mut path = before.to_vec();
+    let mut name = None;
+    for (index, token) in tree.iter().enumerate() {
         match token {
             TokenTree::Group(group) => {
                 let inner: Vec<TokenTree> = group.stream().into_iter().collect();
-                root_names(&inner, modules, names);
-            }
-            TokenTree::Ident(ident) if is_path(tokens, index + 1) => {
-                let name = ident.to_string();
-                let inside = index > 0 && is_punct(&tokens[index - 1], ':');
-                if modules.contains(&name) && !inside {
-                    names.push(name);
+                for tree in inner.split(|t| is_punct(t, ',')).filter(|tree| !tree.is_empty()) {
+                    leaves_of(tree, &path, leaves);
                 }
+                return;
             }
+            TokenTree::Ident(word) if word == "as" => {
+                name = tree.get(index + 1).map(ToString::to_string);
+                break;
+            }
+            TokenTree::Ident(word) if word == "self" && !path.is_empty() => {}
+            TokenTree::Ident(word) => path.push(word.to_string()),
             _ => {}
         }
     }
-}
-
-/// Where each `pub use` begins, up to its semicolon.
-fn exports(tokens: &[TokenTree]) -> Vec<std::ops::Range<usize>> {
-    let begins = |i: &usize| {
-        let public = *i > 0 && is_ident(&tokens[*i - 1], "pub")
-            || *i > 1 && is_ident(&tokens[*i - 2], "pub");
-        is_ident(&tokens[*i], "use") && public
-    };
-    let end = |i: usize| (i..tokens.len()).find(|j| is_punct(&tokens[*j], ';'));
-    (0..tokens.len()).filter(begins).filter_map(|i| Some(i..end(i)?)).collect()
-}
-
-/// Names that the root hands on, each with the module that it is of.
-fn exported(root: &[TokenTree]) -> BTreeMap<String, String> {
-    let mut found = BTreeMap::new();
-    for range in exports(root) {
-        let tree = &root[range.start + 1..range.end];
-        let Some(module) = tree.first().map(ToString::to_string) else { continue };
-        let mut names = Vec::new();
-        last_names(tree, &mut names);
-        found.extend(names.into_iter().map(|name| (name, module.clone())));
-    }
-    found
-}
-
-fn without_exports(root: &[TokenTree]) -> Vec<TokenTree> {
-    let exports = exports(root);
-    let kept = |i: &usize| !exports.iter().any(|range| range.contains(i));
-    (0..root.len()).filter(kept).map(|i| root[i].clone()).collect()
-}
-
-/// The names that a tree of `use` brings.
-fn last_names(tree: &[TokenTree], names: &mut Vec<String>) {
-    match tree.last() {
-        Some(TokenTree::Group(group)) => {
-            let inner: Vec<TokenTree> = group.stream().into_iter().collect();
-            for tree in inner.split(|t| is_punct(t, ',')).filter(|tree| !tree.is_empty()) {
-                last_names(tree, names);
-            }
-        }
-        Some(last) => names.push(last.to_string()),
-        None => {}
-    }
+    let name = name.or_else(|| path.last().cloned()).unwrap_or_default();
+    leaves.push((path, name));
 }
 
 // ---- the reader itself ----
+
+/// The graph of the modules within one, of sources as texts.
+fn graph_of(within: &str, texts: &[(&str, &str)]) -> Graph {
+    let module = |path: &str| path.split_terminator("::").map(str::to_owned).collect::<Module>();
+    let source = |(path, text): &(&str, &str)| Source {
+        path: PathBuf::from(path),
+        module: module(path),
+        tokens: without_tests(text.parse().expect("tokens")),
+    };
+    let sources: Vec<Source> = texts.iter().map(source).collect();
+    Modules::of(&sources).graphs().remove(&module(within)).unwrap_or_default()
+}
+
+fn edges(graph: &Graph) -> Vec<(&str, &str)> {
+    let all = graph.0.iter().flat_map(|(a, to)| to.keys().map(|b| (a.as_str(), b.as_str())));
+    all.collect()
+}
 
 #[test]
 fn paths_of_every_form_are_seen() {
@@ -589,13 +661,34 @@ fn paths_of_every_form_are_seen() {
         use crate::{a::b, c, d as e, Exported};
         #[cfg(test)]
         mod tests { use crate::test_only; }
-        fn f(x: crate::inline::T) { let _ = super::upper::g("crate::string"); }
+        fn f(x: crate::inline::T) { let _ = super::upper::g("crate::string"); e::h::<std::mem::M>() }
         mod inner { use super::not_upper; use super::super::above; }
     "#;
-    let tokens = without_tests(text.parse().expect("tokens"));
-    let mut names = Vec::new();
-    used_names(&tokens, 1, &mut names);
-    assert_eq!(names, ["a", "c", "d", "Exported", "inline", "upper", "above"]);
+    let others = ["a", "c", "d", "other", "inline", "upper", "above", "comment", "test_only"];
+    let mut texts = vec![("", "pub use other::Exported; fn main() { a::run() }"), ("x", text)];
+    texts.extend(others.map(|name| (name, "")));
+    let graph = graph_of("", &texts);
+    let from_x = ["a", "above", "c", "d", "inline", "other", "upper"].map(|to| ("x", to));
+    assert_eq!(edges(&graph), [&[(ROOT, "a")][..], &from_x].concat());
+}
+
+#[test]
+fn what_is_handed_on_counts_as_where_it_comes_from() {
+    let texts = [
+        ("", ""),
+        ("m", "pub use low::{Deep, deeper}; use crate::n::Far; struct Own; use high::run;"),
+        ("m::high", "use super::{Deep, Own, Far}; fn run() { crate::m::deeper::f(); }"),
+        ("m::low", "pub use self::deeper::Deep; use crate::m; fn f() { m::side::g() }"),
+        ("m::low::deeper", "fn f() { super::super::far::g() }"),
+        ("m::side", "use super::low::deeper::Deep as D; impl D { fn f() { D::new() } }"),
+        ("m::far", "use std::fmt; fn g() { fmt::far() }"),
+        ("n", ""),
+    ];
+    let within = graph_of("m", &texts);
+    let expected = [("high", "low"), ("low", "far"), ("low", "side"), ("side", "low")];
+    assert_eq!(edges(&within), expected);
+    assert_eq!(within.cycles(), [["low", "side"].map(str::to_owned).to_vec()].into());
+    assert_eq!(edges(&graph_of("", &texts)), [("m", "n")]);
 }
 
 #[test]

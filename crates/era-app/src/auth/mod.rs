@@ -2,15 +2,15 @@
 //!
 //! Names, rights and live tokens are kept in memory, so that a request is authenticated without
 //! the database; every change is written through before it counts. Where several servers hold
-//! them, each reads again what another one changed (`fresh`). Limits, wallets and levels
+//! them, each reads again what another one changed (`revision`). Limits, wallets and levels
 //! are the core's, which knows users as numbers: [`mirror`] keeps it told. What a caller may do
 //! with jobs and data is decided where these are handled, by [`Caller`].
 
 pub mod directory;
 pub mod first_start;
-mod fresh;
 pub mod mirror;
 pub mod password;
+mod revision;
 pub mod throttle;
 pub mod token;
 
@@ -49,7 +49,7 @@ pub struct Auth {
     /// When tokens were last tended.
     tended: AtomicI64,
     /// What other servers change, where there are any.
-    fresh: fresh::Fresh,
+    revision: revision::KnownRevision,
     /// Whether only one account may be used, since the jobs of all would run as one user.
     one: bool,
 }
@@ -59,7 +59,7 @@ impl Auth {
     pub async fn open(store: &Store) -> Result<Auth, StoreError> {
         let rows = store.accounts();
         // Read before what it is the revision of: what changes in between is read again.
-        let fresh = fresh::Fresh::of(rows.revision().await?);
+        let revision = revision::KnownRevision::of(rows.revision().await?);
         let directory = AccountDirectory::read(rows.groups().await?, rows.users().await?)?;
         let tokens = Tokens::of(rows.tokens(now_ms()).await?);
         Ok(Auth {
@@ -70,7 +70,7 @@ impl Auth {
             hasher: password::Hasher::default(),
             changing: tokio::sync::Mutex::new(()),
             tended: AtomicI64::new(0),
-            fresh,
+            revision,
             one: false,
         })
     }

@@ -53,7 +53,7 @@ pub(crate) fn name(text: &str) -> Name {
 }
 
 /// What a site needs before the first job: a pool with a node of four cores, a queue, a user.
-pub(crate) fn house() -> Vec<Command> {
+pub(crate) fn site_commands() -> Vec<Command> {
     let pool = Pool {
         name: name("default"),
         rates: Rates::default(),
@@ -121,7 +121,7 @@ pub(crate) async fn start(folder: &Path, clock: Arc<dyn Clock>) -> (Store, Drive
 }
 
 pub(crate) async fn furnish(handle: &Handle) {
-    for command in house() {
+    for command in site_commands() {
         let answer = handle.ask(command.clone(), None).await.unwrap();
         assert!(!matches!(answer.reply, Reply::Refused { .. }), "{command:?}: {answer:?}");
     }

@@ -32,7 +32,7 @@ pub struct Listener {
     feed: Feed,
     seen: VisibleJobs,
     live: broadcast::Receiver<Arc<[FeedEvent]>>,
-    house: broadcast::Receiver<(ClusterChange, Arc<Message>)>,
+    changes: broadcast::Receiver<(ClusterChange, Arc<Message>)>,
     /// The last event that was passed on, or passed over.
     last: (u64, u32),
     /// Whether there may be events in the tables that were not passed on.
@@ -41,7 +41,7 @@ pub struct Listener {
     pulse: Pulse,
     ready: VecDeque<FeedEvent>,
     until: Instant,
-    _seat: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
 impl Listener {
@@ -50,7 +50,7 @@ impl Listener {
         feed: &Feed,
         seen: VisibleJobs,
         last: Option<(u64, u32)>,
-        seat: OwnedSemaphorePermit,
+        permit: OwnedSemaphorePermit,
     ) -> Listener {
         // First listen, then look where the tables are: what comes between is in both.
         let live = feed.listen();
@@ -62,13 +62,13 @@ impl Listener {
             pulse,
             seen,
             live,
-            house: feed.listen_to_house(),
+            changes: feed.listen_to_changes(),
             last: last.unwrap_or((feed.applied(), u32::MAX)),
             behind: last.is_some(),
             ready: VecDeque::new(),
             until: Instant::now() + STREAM_MAX,
             feed: feed.clone(),
-            _seat: seat,
+            _permit: permit,
         }
     }
 
@@ -85,8 +85,8 @@ impl Listener {
             }
             let live = tokio::select! {
                 live = timeout_at(self.until, self.live.recv()) => live,
-                news = self.house.recv() => match news {
-                    Ok((news, message)) if news.is_for(self.seen) => return Some(message),
+                change = self.changes.recv() => match change {
+                    Ok((change, message)) if change.is_for(self.seen) => return Some(message),
                     // Not for this one; or more than could be taken, each as good as the other.
                     Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => continue,
                     Err(broadcast::error::RecvError::Closed) => return None,
@@ -146,7 +146,8 @@ mod tests {
         let last = site.app.driver.snapshot().seq();
         assert!(site.app.wait_for(last).await);
         let feed = &site.app.feed;
-        let mut ada = Listener::new(feed, VisibleJobs::Own(UserId(1)), None, feed.seat().unwrap());
+        let mut ada =
+            Listener::new(feed, VisibleJobs::Own(UserId(1)), None, feed.permit().unwrap());
         let (theirs, _) = site.submit(2).await;
         let told = tokio::time::timeout(Duration::from_secs(10), ada.next()).await;
         let told = told.unwrap().unwrap();
@@ -171,7 +172,7 @@ mod tests {
         let site = Site::new(folder.path()).await;
         assert!(site.app.wait_for(site.app.driver.snapshot().seq()).await);
         let feed = &site.app.feed;
-        let listener = |seen| Listener::new(feed, seen, None, feed.seat().unwrap());
+        let listener = |seen| Listener::new(feed, seen, None, feed.permit().unwrap());
         let (mut bob, mut root) =
             (listener(VisibleJobs::Own(UserId(2))), listener(VisibleJobs::All));
         let (job, _) = site.submit(2).await;

@@ -11,7 +11,7 @@
 //! Where another process leads, that one writes the tables, and what is new in them is told here
 //! (`reading`).
 
-mod house;
+mod cluster_change;
 mod listener;
 mod names;
 mod particulars;
@@ -34,7 +34,7 @@ use tokio::time::Instant;
 
 use crate::gather::Gathering;
 
-pub use house::{ClusterChange, Pulse};
+pub use cluster_change::{ClusterChange, Pulse};
 pub use listener::Listener;
 pub use names::NameIndex;
 pub use particulars::particulars;
@@ -102,9 +102,9 @@ pub struct Feed {
     /// Somebody waits for the tables.
     wanted: Arc<Notify>,
     live: broadcast::Sender<Arc<[FeedEvent]>>,
-    house: broadcast::Sender<(ClusterChange, Arc<Message>)>,
+    changes: broadcast::Sender<(ClusterChange, Arc<Message>)>,
     names: Arc<ArcSwap<NameIndex>>,
-    seats: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 impl Feed {
@@ -141,9 +141,9 @@ impl Feed {
             applied,
             wanted: Arc::default(),
             live: broadcast::channel(BEHIND_MAX).0,
-            house: broadcast::channel(BEHIND_MAX).0,
+            changes: broadcast::channel(BEHIND_MAX).0,
             names,
-            seats: Arc::new(Semaphore::new(LISTENERS_MAX)),
+            permits: Arc::new(Semaphore::new(LISTENERS_MAX)),
         })
     }
 
@@ -179,22 +179,22 @@ impl Feed {
         self.live.subscribe()
     }
 
-    /// News that are not in the journal, from now on.
-    pub fn listen_to_house(&self) -> broadcast::Receiver<(ClusterChange, Arc<Message>)> {
-        self.house.subscribe()
+    /// Changes that are not in the journal, from now on.
+    pub fn listen_to_changes(&self) -> broadcast::Receiver<(ClusterChange, Arc<Message>)> {
+        self.changes.subscribe()
     }
 
-    /// Tells news that are not in the journal.
-    pub fn tell(&self, news: Option<ClusterChange>) {
-        if let Some(news) = news {
+    /// Tells of a change that is not in the journal.
+    pub fn tell(&self, change: Option<ClusterChange>) {
+        if let Some(change) = change {
             // Nobody listens: nobody misses it.
-            let _ = self.house.send((news, Message::of(news.event())));
+            let _ = self.changes.send((change, Message::of(change.event())));
         }
     }
 
-    /// A seat for a listener from outside; `None` where all are taken.
-    pub fn seat(&self) -> Option<tokio::sync::OwnedSemaphorePermit> {
-        Arc::clone(&self.seats).try_acquire_owned().ok()
+    /// A permit for a listener from outside; `None` where all are taken.
+    pub fn permit(&self) -> Option<tokio::sync::OwnedSemaphorePermit> {
+        Arc::clone(&self.permits).try_acquire_owned().ok()
     }
 
     /// Reads names again where these events may have changed one.

@@ -66,7 +66,7 @@ impl Site {
     }
 
     /// The same, where what jobs leave is kept for so long.
-    pub(crate) async fn keeping(folder: &Path, retention: crate::tend::Retention) -> Site {
+    pub(crate) async fn keeping(folder: &Path, retention: crate::background::Retention) -> Site {
         Site::open(folder, Duration::from_millis(1), retention.of_files()).await
     }
 
@@ -92,7 +92,7 @@ impl Site {
             driver: handle,
             store,
             auth,
-            reach: crate::reach::EgressPolicy::Public,
+            egress: crate::egress::EgressPolicy::Public,
             feed,
             asks: crate::asks::Asking::default(),
             laboratory: None,

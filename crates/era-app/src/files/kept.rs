@@ -21,11 +21,11 @@ pub async fn list(
     service: &Service,
     caller: &Caller,
     job: u64,
-    kept: JobFolder,
+    of: JobFolder,
     prefix: &str,
     cursor: &str,
 ) -> Result<KeptFiles, AppError> {
-    let folder = service.kept_of(caller, job, kept).await?;
+    let folder = service.kept_of(caller, job, of).await?;
     let below = folder.clone();
     let found = tokio::task::spawn_blocking(move || outputs::list(&below)).await;
     let mut files = found.map_err(|_| wire::stopped())??;
@@ -48,10 +48,10 @@ pub async fn open(
     service: &Service,
     caller: &Caller,
     job: u64,
-    kept: JobFolder,
+    of: JobFolder,
     path: String,
 ) -> Result<File, AppError> {
-    let folder = service.kept_of(caller, job, kept).await?;
+    let folder = service.kept_of(caller, job, of).await?;
     let opened = tokio::task::spawn_blocking(move || outputs::open(&folder, &path)).await;
     opened.map_err(|_| wire::stopped())?
 }

@@ -77,12 +77,12 @@ impl Service {
         &self,
         caller: &Caller,
         job: u64,
-        kept: JobFolder,
+        of: JobFolder,
     ) -> Result<std::path::PathBuf, AppError> {
         let owner = self.directory.job_owner(JobId(job)).await?;
         match owner {
             Some(owner) if self.viewer(caller).sees_jobs_of(owner) => {
-                Ok(self.files.job_folder(JobId(job)).join(kept.as_str()))
+                Ok(self.files.job_folder(JobId(job)).join(of.as_str()))
             }
             _ => {
                 let detail = format!("there is no job {job} that you may see");

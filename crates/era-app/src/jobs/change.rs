@@ -106,7 +106,7 @@ pub async fn as_again(
     caller: &Caller,
     id: u64,
 ) -> Result<Resubmission, AppError> {
-    let again = submit::again(services, caller, id).await?.anew;
+    let again = submit::again(services, caller, id).await?.renewed;
     Ok(Resubmission { promise: again.is_bid(), job: again.job })
 }
 
@@ -125,7 +125,7 @@ pub async fn retry(
     services.wait_for(services.driver.snapshot().seq()).await;
     let again = submit::again(services, caller, id).await?;
     let checkpoints_of = again.checkpoints_of.filter(|_| !fresh);
-    let job = again.anew.for_at_most(most);
+    let job = again.renewed.for_at_most(most);
     submit::submit(services, &again.owner, job, key, checkpoints_of).await
 }
 

@@ -18,7 +18,7 @@ use crate::Services;
 use crate::auth::Caller;
 use crate::clock::{Clock, SystemClock};
 use crate::error::AppError;
-use crate::seen;
+use crate::visibility;
 use crate::wire::{Wrong, stamp};
 
 /// Most bytes of text on a page. Written as JSON it is at most six times as long.
@@ -72,7 +72,7 @@ pub async fn page(
     filter: &LogFilter,
 ) -> Result<Page<LogLine>, AppError> {
     let (begin, count) = lines(filter)?;
-    let job = seen::job(services, caller, id).await?.id;
+    let job = visibility::job(services, caller, id).await?.id;
     let (folder, only) = (folder(services, job), only(filter));
     let is_over = is_over(services, job);
     off_runtime(move || read_page(&folder, only, begin, count, is_over)).await
@@ -86,7 +86,7 @@ pub async fn text(
     filter: &LogFilter,
 ) -> Result<LogText, AppError> {
     lines(filter)?;
-    let job = seen::job(services, caller, id).await?.id;
+    let job = visibility::job(services, caller, id).await?.id;
     Ok(LogText::of(folder(services, job), only(filter), filter.from.unwrap_or(0)))
 }
 
@@ -97,7 +97,7 @@ pub async fn follow(
     id: u64,
     filter: &LogFilter,
 ) -> Result<LogTail, AppError> {
-    let job = seen::job(services, caller, id).await?.id;
+    let job = visibility::job(services, caller, id).await?.id;
     let (folder, of) = (folder(services, job), services.clone());
     let over = move || is_over(&of, job);
     Ok(LogTail::of(folder, only(filter), filter.from.unwrap_or(0), over))

@@ -10,7 +10,7 @@ use super::view::is_over;
 use crate::auth::Caller;
 use crate::error::AppError;
 use crate::wire::{Wrong, stamp};
-use crate::{Services, recorder, seen};
+use crate::{Services, recorder, visibility};
 
 /// Points of each curve where nothing is said.
 const POINTS_DEFAULT: u32 = 500;
@@ -46,7 +46,7 @@ pub async fn page(
     filter: &MetricFilter,
 ) -> Result<Page<MetricPoint>, AppError> {
     let (series, points) = wanted(filter)?;
-    let job = seen::job(services, caller, id).await?.id;
+    let job = visibility::job(services, caller, id).await?.id;
     let items = curves(&services.store.samples(), job, &series, points).await?;
     Ok(Page { items, next: None })
 }
@@ -59,7 +59,7 @@ pub async fn follow(
     filter: &MetricFilter,
 ) -> Result<MetricTail, AppError> {
     let (series, points) = wanted(filter)?;
-    let job = seen::job(services, caller, id).await?.id;
+    let job = visibility::job(services, caller, id).await?.id;
     let (samples, of) = (services.store.samples(), services.clone());
     Ok(MetricTail::of(samples, job, series, points, move || is_over(&of, job)))
 }

@@ -14,7 +14,7 @@ use era_store::tables::{Count, EventRow, IDS_MAX, JobQuery, JobRow, TaskRow, Vis
 use serde_json::Value;
 
 use crate::error::AppError;
-use crate::seen::page_size;
+use crate::visibility::page_size;
 use crate::wire::unknown_word;
 
 /// Causes of a task's end that say more of its job's end than an exit code.
@@ -58,7 +58,7 @@ fn ids(text: &str) -> Result<Vec<JobId>, AppError> {
 }
 
 /// Which jobs are asked for.
-pub fn query(filter: &JobFilter, seen: VisibleJobs) -> Result<JobQuery, AppError> {
+pub fn query(filter: &JobFilter, visible: VisibleJobs) -> Result<JobQuery, AppError> {
     let states = filter.state.as_deref().map(states).transpose()?.unwrap_or_default();
     let at = |at: &Option<era_api::Timestamp>| at.map(|at| Time(at.as_millisecond()));
     let array = filter.array.map(|id| {
@@ -66,7 +66,7 @@ pub fn query(filter: &JobFilter, seen: VisibleJobs) -> Result<JobQuery, AppError
         known.then_some(JobId(id)).ok_or_else(|| AppError::bad_field("array", Wrong::NoJob))
     });
     Ok(JobQuery {
-        seen,
+        visible,
         states,
         account: filter.user.clone(),
         team: filter.group.clone(),
@@ -82,9 +82,9 @@ pub fn query(filter: &JobFilter, seen: VisibleJobs) -> Result<JobQuery, AppError
 }
 
 /// Whose jobs are counted, and in which states.
-pub fn count_query(filter: &JobCountFilter, seen: VisibleJobs) -> Result<JobQuery, AppError> {
+pub fn count_query(filter: &JobCountFilter, visible: VisibleJobs) -> Result<JobQuery, AppError> {
     let states = filter.state.as_deref().map(states).transpose()?.unwrap_or_default();
-    Ok(JobQuery { states, account: filter.user.clone(), ..JobQuery::all(seen, 0) })
+    Ok(JobQuery { states, account: filter.user.clone(), ..JobQuery::all(visible, 0) })
 }
 
 /// What was counted.

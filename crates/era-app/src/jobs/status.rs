@@ -8,7 +8,7 @@ use era_core::{Refusal, Snapshot, explain};
 use super::{change, view};
 use crate::auth::Caller;
 use crate::error::{AppError, Kind};
-use crate::{Services, seen, wire};
+use crate::{Services, visibility, wire};
 
 /// Where a job stands by a snapshot. Nothing is said of one that has ended, if it ever was, since
 /// snapshots forget those: the tables have to say it ([`ended`]).
@@ -23,7 +23,7 @@ pub fn now(snapshot: &Snapshot, caller: &Caller, id: u64) -> Result<Option<JobSt
 
 /// Where a job stands that is over, by the tables.
 pub async fn ended(services: &Services, caller: &Caller, id: u64) -> Result<JobStatus, AppError> {
-    let row = seen::job(services, caller, id).await.map_err(|error| match error.0.kind {
+    let row = visibility::job(services, caller, id).await.map_err(|error| match error.0.kind {
         Kind::NotFound => Refusal::UnknownJob { job: JobId(id) }.into(),
         _ => error,
     })?;

@@ -12,12 +12,12 @@ use era_store::tables::JobRow;
 
 use crate::auth::Caller;
 use crate::error::{AppError, Kind};
-use crate::{Services, audit, seen};
+use crate::{Services, audit, visibility};
 
 /// The job, if the caller may type in its terminals.
 pub async fn may_type(services: &Services, caller: &Caller, id: u64) -> Result<JobRow, AppError> {
     caller.may(Scope::Write)?;
-    let job = seen::job(services, caller, id).await?;
+    let job = visibility::job(services, caller, id).await?;
     if caller.user != job.account && caller.role != Role::Administrator {
         let detail = "only its owner and administrators may type there: read its log instead";
         return Err(AppError::forbidden(detail));

@@ -19,7 +19,7 @@ use super::rows::{self, count_query, counts, query, summary};
 use crate::Services;
 use crate::auth::Caller;
 use crate::error::AppError;
-use crate::seen::{self, event_place, page_size, seen_by};
+use crate::visibility::{self, event_place, page_size, visible_to};
 use crate::wire::{self, Wrong, kinds, stamp};
 
 /// Most tasks that one job shows.
@@ -33,7 +33,7 @@ pub async fn list(
     caller: &Caller,
     filter: &JobFilter,
 ) -> Result<Page<JobSummary>, AppError> {
-    let query = query(filter, seen_by(caller))?;
+    let query = query(filter, visible_to(caller))?;
     let after = filter.cursor.as_deref().map(|text| JobCursor::read(text, &query));
     let after = after.transpose().map_err(|_| AppError::bad_field("cursor", Wrong::Cursor))?;
     // Whoever just submitted finds it in the list: the tables are a moment behind at most.
@@ -67,7 +67,7 @@ pub async fn count(
     caller: &Caller,
     filter: &JobCountFilter,
 ) -> Result<JobCounts, AppError> {
-    let query = count_query(filter, seen_by(caller))?;
+    let query = count_query(filter, visible_to(caller))?;
     services.wait_for(services.driver.snapshot().seq()).await;
     let found = services.feed.tables().job_counts(&query, COUNTED_MAX).await?;
     Ok(counts(&found))
@@ -75,7 +75,7 @@ pub async fn count(
 
 /// One job with all that is known of it.
 pub async fn get(services: &Services, caller: &Caller, id: u64) -> Result<JobView, AppError> {
-    let row = seen::job(services, caller, id).await?;
+    let row = visibility::job(services, caller, id).await?;
     let tables = services.feed.tables();
     let spec = tables.spec(&row).await?;
     let tasks = tables.tasks(row.id, TASKS_MAX).await?;
@@ -117,7 +117,7 @@ pub async fn timeline(
     let bad = || AppError::bad_field("cursor", Wrong::Cursor);
     let kinds = filter.event.as_deref().map(kinds).transpose()?.unwrap_or_default();
     let after = filter.cursor.as_deref().map(|text| event_place(text).ok_or_else(bad));
-    let row = seen::job(services, caller, id).await?;
+    let row = visibility::job(services, caller, id).await?;
     let after = after.transpose()?.unwrap_or((0, 0));
     let tables = services.feed.tables();
     let mut rows = tables.timeline(&row, after, &kinds, limit.saturating_add(1)).await?;
@@ -141,7 +141,7 @@ pub async fn explain(
     caller: &Caller,
     id: u64,
 ) -> Result<ExplanationView, AppError> {
-    let row = seen::job(services, caller, id).await?;
+    let row = visibility::job(services, caller, id).await?;
     explained(services, &row).await
 }
 

@@ -6,6 +6,10 @@ use era_api::lab::LabAsk;
 
 use crate::wire::Wrong;
 
+/// The journal of this site as a run reads it, in the run's folder.
+pub(super) const JOURNAL_FILE: &str = "journal.ndjson";
+/// The workload of a simulation, in the same folder.
+pub(super) const TRACE_FILE: &str = "trace.csv";
 /// Most jobs of a simulated workload.
 const JOBS_MAX: u64 = 1_000_000;
 /// Most GPUs that it runs on.
@@ -39,11 +43,11 @@ pub(super) fn commands(asked: &LabAsk) -> Vec<Vec<OsString>> {
                 format!("--gpus={gpus}").into(),
                 format!("--load={load}").into(),
                 format!("--seed={seed}").into(),
-                file("--out=", "trace.csv"),
+                file("--out=", TRACE_FILE),
             ]);
             let mut compare = text(&["sim", "compare", "--json"]);
             compare.extend([
-                file("--trace=", "trace.csv"),
+                file("--trace=", TRACE_FILE),
                 format!("--gpus={gpus}").into(),
                 format!("--policies={}", policies.join(",")).into(),
                 file("--report=", super::REPORT_FOLDER),
@@ -54,13 +58,13 @@ pub(super) fn commands(asked: &LabAsk) -> Vec<Vec<OsString>> {
             let mut replay = text(&["replay", "--json"]);
             replay.extend(policy.iter().map(|policy| format!("--policy={policy}").into()));
             replay.extend(mechanism.iter().map(|name| format!("--mechanism={name}").into()));
-            replay.push(file("", super::process::JOURNAL_FILE));
+            replay.push(file("", JOURNAL_FILE));
             vec![replay]
         }
         LabAsk::Tune { objective, budget, seed } => {
             let mut tune = text(&["tune", "--json"]);
             tune.extend([
-                file("--journal=", super::process::JOURNAL_FILE),
+                file("--journal=", JOURNAL_FILE),
                 format!("--objective={objective}").into(),
                 format!("--budget={budget}").into(),
                 format!("--seed={seed}").into(),

@@ -11,10 +11,9 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-use super::{Lab, order};
+use super::Lab;
+use super::order::{self, JOURNAL_FILE, TRACE_FILE};
 
-/// The journal of this site as a run reads it.
-pub(super) const JOURNAL_FILE: &str = "journal.ndjson";
 /// Longest run.
 const TIME_MAX: Duration = Duration::from_secs(3600);
 /// Longest result.
@@ -40,7 +39,7 @@ pub(super) async fn carry_out(lab: &Lab, run: &LabRun, journal: &Journal) -> Res
         Ok(result)
     };
     let outcome = tokio::time::timeout(TIME_MAX, all).await;
-    for name in [JOURNAL_FILE, "trace.csv"] {
+    for name in [JOURNAL_FILE, TRACE_FILE] {
         // Large, and of no use any more; there is one of them at most.
         let _ = tokio::fs::remove_file(folder.join(name)).await;
     }

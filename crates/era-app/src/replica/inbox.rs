@@ -34,7 +34,7 @@ pub async fn serve(
     contact: Contact,
     stop: CancellationToken,
 ) {
-    let seats = Arc::new(Semaphore::new(REPLICAS_MAX));
+    let permits = Arc::new(Semaphore::new(REPLICAS_MAX));
     let contact = Arc::new(contact);
     loop {
         let accepted = tokio::select! {
@@ -45,7 +45,7 @@ pub async fn serve(
             tokio::time::sleep(AGAIN).await;
             continue;
         };
-        let Ok(seat) = Arc::clone(&seats).try_acquire_owned() else {
+        let Ok(permit) = Arc::clone(&permits).try_acquire_owned() else {
             tracing::warn!(%from, "a replica is turned away: there are {REPLICAS_MAX} already");
             continue;
         };
@@ -58,7 +58,7 @@ pub async fn serve(
             if let Err(error) = ended {
                 tracing::warn!(%error, %from, "a replica is gone");
             }
-            drop(seat);
+            drop(permit);
         });
     }
 }

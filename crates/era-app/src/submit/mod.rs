@@ -3,8 +3,8 @@
 //! What is run is checked here, since the core knows nothing of commands and files; what it needs
 //! and costs is the core's to judge.
 
-mod anew;
 mod check;
+mod renew;
 mod work;
 
 use era_api::data::JobFolder;
@@ -18,9 +18,9 @@ use era_store::Note;
 use era_store::files::{ContentHash, DataSetKey, Viewer};
 use era_store::tables::{JobRow, Tables};
 
-use self::anew::Predecessor;
-pub use self::anew::RenewedJob;
 pub use self::check::{CheckedDraft, check};
+use self::renew::Predecessor;
+pub use self::renew::RenewedJob;
 use crate::Services;
 use crate::answer::refused;
 use crate::auth::Caller;
@@ -199,7 +199,7 @@ pub struct ResubmittedJob {
     /// Whose it was, and will be.
     pub owner: Owner,
     /// What it was.
-    pub anew: RenewedJob,
+    pub renewed: RenewedJob,
     /// The job whose checkpoints the new one can begin with.
     pub checkpoints_of: Option<JobId>,
 }
@@ -216,13 +216,13 @@ pub async fn again(app: &Services, caller: &Caller, id: u64) -> Result<Resubmitt
         return Err(unknown());
     }
     let job = tables.spec(&row).await?.ok_or_else(unknown)?;
-    let bid = state.job(JobId(id)).ok().and_then(|known| match &known.deal {
+    let bid = state.job(JobId(id)).ok().and_then(|known| match &known.terms {
         JobTerms::Promise(promise) => Some(&promise.bid.value),
         JobTerms::Queue(_) => None,
     });
-    let mut anew = anew::anew(job, &row, bid, app.clock.now().max(state.now()));
+    let mut renewed = renew::renew(job, &row, bid, app.clock.now().max(state.now()));
     let mut left = Vec::new();
-    for after in std::mem::take(&mut anew.job.after) {
+    for after in std::mem::take(&mut renewed.job.after) {
         let before = JobId(after.job);
         let stands = if state.job(before).is_ok() || state.array(before).is_some() {
             Predecessor::Known
@@ -232,15 +232,15 @@ pub async fn again(app: &Services, caller: &Caller, id: u64) -> Result<Resubmitt
                 .await?
                 .map_or(Predecessor::Nowhere, |row| Predecessor::Forgotten(row.into()))
         };
-        left.extend(anew::still_counts(after, &stands).then_some(after));
+        left.extend(renew::still_counts(after, &stands).then_some(after));
     }
-    anew.job.after = left;
+    renewed.job.after = left;
     let directory = app.auth.directory();
     let owner = directory.user(row.account).cloned().ok_or_else(unknown)?;
     let group = directory.group_name(owner.group);
     let checkpoints_of = checkpoints_left(app, &row).await?;
     let owner = Owner { user: owner.id, name: owner.name.clone(), group };
-    Ok(ResubmittedJob { owner, anew, checkpoints_of })
+    Ok(ResubmittedJob { owner, renewed, checkpoints_of })
 }
 
 /// The job whose checkpoints go on where a job has ended: its own, or those that it was to begin

@@ -15,7 +15,7 @@ use ureq::unversioned::transport::DefaultConnector;
 use super::sign;
 use crate::Services;
 use crate::auth::now_ms;
-use crate::reach::{EgressPolicy, GuardedResolver};
+use crate::egress::{EgressPolicy, GuardedResolver};
 
 /// How long a receiver may take.
 const TIME: Duration = Duration::from_secs(10);
@@ -31,7 +31,7 @@ const REST_MAX_MS: i64 = 600_000;
 const LONGEST: Duration = Duration::from_secs(3600);
 
 /// What sends: no redirects, no proxies, checked addresses, bounded times.
-fn agent(reach: EgressPolicy) -> Agent {
+fn agent(egress: EgressPolicy) -> Agent {
     let config = Agent::config_builder()
         .timeout_global(Some(TIME))
         .max_redirects(0)
@@ -41,7 +41,7 @@ fn agent(reach: EgressPolicy) -> Agent {
         .proxy(None)
         .user_agent("era-webhook/1")
         .build();
-    Agent::with_parts(config, DefaultConnector::new(), GuardedResolver::new(reach))
+    Agent::with_parts(config, DefaultConnector::new(), GuardedResolver::new(egress))
 }
 
 /// How long it is until the next try: from ten seconds to four hours, twice as long each time.
@@ -67,9 +67,9 @@ type CameTo = Result<u16, String>;
 
 impl Deliveries {
     /// Nothing yet.
-    pub fn new(reach: EgressPolicy) -> Deliveries {
+    pub fn new(egress: EgressPolicy) -> Deliveries {
         let (sending, busy, resting) = Default::default();
-        Deliveries { agent: agent(reach), sending, busy, resting }
+        Deliveries { agent: agent(egress), sending, busy, resting }
     }
 
     /// Sends what is due and can be sent, and says for how long nothing more can. Does not wait

@@ -1,14 +1,14 @@
 //! Webhooks: addresses that are told when something happens.
 //!
-//! An account makes and removes its own ([`own`]). [`news`] finds out in the journal what is to be
+//! An account makes and removes its own ([`own`]). [`watch`] finds out in the journal what is to be
 //! told and puts it into a durable outbox; [`deliver`] sends it, signed ([`sign`]), and tries again
 //! with growing pauses. Where it may be sent is decided when the name has been resolved
-//! ([`crate::reach`]), so that no name can lead into the house. Redirects are not followed.
+//! ([`crate::egress`]), so that no name can lead into the house. Redirects are not followed.
 
 pub mod deliver;
-pub mod news;
 pub mod own;
 pub mod sign;
+pub mod watch;
 
 use std::time::Duration;
 
@@ -17,9 +17,9 @@ use era_store::journal::Journal;
 use tokio_util::sync::CancellationToken;
 
 use crate::Services;
-use crate::reach::EgressPolicy;
+use crate::egress::EgressPolicy;
 use deliver::Deliveries;
-use news::Watcher;
+use watch::Watcher;
 
 /// How long news are gathered before they are written down together.
 const GATHER: Duration = Duration::from_millis(200);
@@ -33,8 +33,8 @@ const AFTER_FAILURE: Duration = Duration::from_secs(5);
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
 /// Watches the journal and delivers until it is stopped. For the server's start to spawn.
-pub async fn run(app: Services, journal: Journal, reach: EgressPolicy, stop: CancellationToken) {
-    let mut deliveries = Deliveries::new(reach);
+pub async fn run(app: Services, journal: Journal, egress: EgressPolicy, stop: CancellationToken) {
+    let mut deliveries = Deliveries::new(egress);
     tokio::select! {
         () = stop.cancelled() => {}
         () = work(&app, &journal, &mut deliveries) => {}

@@ -7,10 +7,10 @@ use era_api::page::PageAsk;
 use era_api::{Credits, Page};
 use era_store::accounts::WebhookRow;
 
-use super::news::name;
+use super::watch::name;
 use crate::auth::{Caller, now_ms, token};
+use crate::egress::check_url;
 use crate::error::{AppError, Kind};
-use crate::reach::check_url;
 use crate::wire::{self, Wrong};
 use crate::{Services, audit, paging};
 
@@ -84,7 +84,7 @@ pub async fn make(
 }
 
 fn check(services: &Services, wanted: &NewWebhook) -> Result<(), AppError> {
-    check_url(&wanted.url, services.reach)
+    check_url(&wanted.url, services.egress)
         .map_err(|told| AppError::bad_field("url", Wrong::Url { told }))?;
     if wanted.events.is_empty() || wanted.events.len() > EVENTS.len() {
         return Err(AppError::bad_field("events", Wrong::Events));

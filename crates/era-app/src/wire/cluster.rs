@@ -14,8 +14,8 @@ use super::{BadField, credits, fraction, milli, money, name, stamp};
 /// A node with what is given out on it now.
 pub fn node(state: &State, node: &Node) -> wire::NodeView {
     let now = state.now();
-    let lane = state.calendar().lane(node.id);
-    let bookings = lane.map(|lane| lane.bookings()).unwrap_or_default();
+    let node_calendar = state.calendar().node(node.id);
+    let bookings = node_calendar.map(|node_calendar| node_calendar.bookings()).unwrap_or_default();
     let held: Vec<&Booking> =
         bookings.iter().map(|b| &**b).filter(|b| is_held(state, b, now)).collect();
     let sum = |column: usize| held.iter().map(|b| amount(b, column)).sum::<u32>();
@@ -115,7 +115,7 @@ pub fn bookings(
     to: Time,
     may_see: impl Fn(JobId) -> bool,
 ) -> Vec<wire::BookingView> {
-    let Some(lane) = state.calendar().lane(node.id) else { return Vec::new() };
+    let Some(node_calendar) = state.calendar().node(node.id) else { return Vec::new() };
     let within = |b: &&std::sync::Arc<Booking>| b.from < to && from < b.to;
     let show = |b: &std::sync::Arc<Booking>| {
         let (job, kind) = match b.holder {
@@ -139,7 +139,7 @@ pub fn bookings(
             kind: kind.into(),
         }
     };
-    lane.bookings().iter().filter(within).map(show).collect()
+    node_calendar.bookings().iter().filter(within).map(show).collect()
 }
 
 pub fn pool(state: &State, pool: &Pool) -> wire::PoolView {

@@ -103,7 +103,7 @@ pub fn pool_price(state: &State, pool: &Pool) -> Result<Option<wire::PoolPrice>,
 fn queue_work(state: &State, pool: &Pool) -> PerResource<f64> {
     let mut used = [0_u64; 3];
     let Some(calendar) = state.calendar().pool(&pool.name) else { return [0.0; 3] };
-    for booking in calendar.lanes.iter().flat_map(|lane| lane.bookings()) {
+    for booking in calendar.nodes.iter().flat_map(|node_calendar| node_calendar.bookings()) {
         if !is_held(state, booking, state.now()) || !is_queue_work(state, booking) {
             continue;
         }

@@ -33,6 +33,7 @@ pub mod node;
 pub mod outcome;
 pub mod queue;
 pub mod result;
+mod unacked;
 mod verdict;
 pub mod worker;
 

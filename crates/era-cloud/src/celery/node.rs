@@ -384,7 +384,7 @@ impl CeleryNode {
 
     /// Takes messages back that earlier workers of this node held when they died.
     async fn restore_abandoned(&self) {
-        match super::worker::sweep::own(self.bus(), self.name()).await {
+        match super::unacked::restore_held_by(self.bus(), self.name()).await {
             Ok(0) => {}
             Ok(count) => tracing::info!(count, "messages of an earlier worker are served again"),
             Err(error) => tracing::warn!(%error, "messages of an earlier worker wait"),

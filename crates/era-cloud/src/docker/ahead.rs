@@ -60,7 +60,7 @@ impl LaunchContext {
     /// What the service is called that makes a node pull an image: a promise may move to another.
     fn stage_name(&self, launch: &Launch) -> String {
         let node = self.node.as_deref().map_or("", |id| id.get(..8).unwrap_or(id));
-        format!("{}-stage-{node}", names::task_name(&self.house.site, launch.task))
+        format!("{}-stage-{node}", names::task_name(&self.defaults.site, launch.task))
     }
 
     async fn pull_on(&self, node: &str, image: &str, launch: &Launch) -> Result<(), Problem> {
@@ -87,7 +87,7 @@ impl LaunchContext {
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(|error| Problem::Broken(error.to_string()))?;
         let labels = HashMap::from([
-            (names::SITE.to_owned(), self.house.site.as_str().to_owned()),
+            (names::SITE.to_owned(), self.defaults.site.as_str().to_owned()),
             (names::PURPOSE.to_owned(), "stage".to_owned()),
         ]);
         Ok(Instance {
@@ -131,7 +131,7 @@ mod tests {
 
     fn hand(engine: DockerEngine, data: std::path::PathBuf) -> LaunchContext {
         LaunchContext {
-            house: TaskDefaults {
+            defaults: TaskDefaults {
                 site: engine.site().clone(),
                 volumes: Volumes::Bind,
                 outside: data.clone(),

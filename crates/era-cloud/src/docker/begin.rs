@@ -56,7 +56,7 @@ pub(super) enum Problem {
 #[derive(Clone)]
 pub(super) struct LaunchContext {
     pub(super) engine: DockerEngine,
-    pub(super) house: TaskDefaults,
+    pub(super) defaults: TaskDefaults,
     /// The image of jobs that name none.
     pub(super) image: Option<String>,
     /// The engine's id of the node, if it has ids.
@@ -125,7 +125,7 @@ impl LaunchContext {
             shown,
             keeps_secrets: self.engine.is_swarm(),
         };
-        let instance = task::instance(&self.house, launch, chosen)?;
+        let instance = task::instance(&self.defaults, launch, chosen)?;
         Ok(self.engine.create(&instance, true).await?)
     }
 
@@ -135,10 +135,10 @@ impl LaunchContext {
     ) -> Result<Vec<(PathBuf, PathBuf)>, Problem> {
         let stripe = launch.task.job.0 % (self.laying.len() as u64);
         let _alone = self.laying[stripe as usize].lock().await;
-        let (house, launch) = (self.house.clone(), launch.clone());
+        let (defaults, launch) = (self.defaults.clone(), launch.clone());
         let keeps_secrets = self.engine.is_swarm();
         let laid =
-            tokio::task::spawn_blocking(move || task::lay_out(&house, &launch, keeps_secrets));
+            tokio::task::spawn_blocking(move || task::lay_out(&defaults, &launch, keeps_secrets));
         Ok(laid.await.map_err(|error| Problem::Broken(error.to_string()))??)
     }
 
@@ -199,7 +199,7 @@ impl LaunchContext {
                     dockerfile: path.to_owned(),
                     arguments: HashMap::new(),
                 };
-                let context = context(launch.spec.code.clone(), self.house.data.clone()).await?;
+                let context = context(launch.spec.code.clone(), self.defaults.data.clone()).await?;
                 self.engine.build(&build, context, &lines).await?;
             }
             if push {

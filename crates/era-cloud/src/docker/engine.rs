@@ -10,6 +10,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use bollard::Docker as Api;
 use bollard::container::LogOutput;
 use bollard::models::{
@@ -26,9 +27,9 @@ use futures_util::{Stream, StreamExt};
 
 use super::address::{Endpoint, EngineAddress, Volumes};
 use super::failure::DockerError;
-use super::images::Registry;
 use super::instance::{EngineNode, Instance, InstanceState, InstanceStatus, Volume};
 use super::names::{self, SiteId};
+use super::registry::Registry;
 use super::{plain, swarm};
 
 /// The oldest API that has all that is needed: Docker 20.10.
@@ -184,7 +185,7 @@ impl DockerEngine {
         let spec = SecretSpec {
             name: Some(instance.name.clone()),
             labels: Some(instance.labels.clone()),
-            data: Some(super::images::base64(text.as_bytes())),
+            data: Some(BASE64_STANDARD.encode(text)),
             ..SecretSpec::default()
         };
         match self.api.create_secret(spec).await.map_err(self.did("keep a secret")) {

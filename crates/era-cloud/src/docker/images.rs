@@ -1,16 +1,9 @@
-//! Images: pulled, built, pushed and described through the engine, and the private registry that
-//! they go to.
-//!
-//! The registry's password is read from a file, handed to the engine with each call that needs it,
-//! and taken out of whatever is shown: no error, log or output line repeats it. The catalogue of
-//! images is not known here.
+//! Images: pulled, built, pushed and described through the engine. The catalogue of images is not
+//! known here.
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::time::Duration;
 
-use base64::Engine as _;
-use bollard::auth::DockerCredentials;
 use bollard::query_parameters::{
     BuildImageOptions, CreateImageOptions, ListImagesOptions, PushImageOptions, RemoveImageOptions,
     TagImageOptions,
@@ -18,10 +11,10 @@ use bollard::query_parameters::{
 use futures_util::StreamExt;
 use tokio::sync::mpsc;
 
-use super::address::EngineAddress;
 use super::building::BUILD_CPU_MILLI;
 use super::engine::DockerEngine;
 use super::failure::{DockerError, sentence};
+use super::registry::Registry;
 
 /// How many of the last lines of a build are repeated when it fails.
 const LAST_LINES: usize = 20;
@@ -32,90 +25,6 @@ const LINE_MAX: usize = 4096;
 pub(super) const CODE: &str = "code";
 /// The kernel counts a build's share of the cores over so many microseconds.
 const CPU_PERIOD_US: i32 = 100_000;
-
-/// Where images go that are built here, and how one is let in.
-#[derive(Clone, Default)]
-pub struct Registry {
-    /// Host, port, and a path below, if it was said.
-    place: Option<String>,
-    credentials: Option<(String, String)>,
-}
-
-impl std::fmt::Debug for Registry {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Registry").field("place", &self.place).finish_non_exhaustive()
-    }
-}
-
-impl Registry {
-    /// The registry that an engine's address names.
-    pub(super) fn of(address: &EngineAddress) -> Result<Registry, DockerError> {
-        let credentials = match &address.registry_auth {
-            Some(file) => Some(read_credentials(file)?),
-            None => None,
-        };
-        Ok(Registry { place: address.registry.clone(), credentials })
-    }
-
-    /// Where images go.
-    pub fn place(&self) -> Option<&str> {
-        self.place.as_deref()
-    }
-
-    /// What an image is called once it is in the registry.
-    pub fn reference(&self, name: &str) -> Result<String, DockerError> {
-        let place = self.place.as_ref().ok_or(DockerError::NoRegistry)?;
-        Ok(format!("{place}/{name}"))
-    }
-
-    fn host(&self) -> Option<&str> {
-        self.place.as_deref().and_then(|place| place.split('/').next())
-    }
-
-    /// What lets an engine have this image, if it is one of this registry.
-    pub(super) fn credentials_for(&self, image: &str) -> Option<DockerCredentials> {
-        let host = self.host()?;
-        let ours = image.split('/').next() == Some(host);
-        let (user, password) = self.credentials.as_ref().filter(|_| ours)?;
-        Some(DockerCredentials {
-            username: Some(user.clone()),
-            password: Some(password.clone()),
-            serveraddress: Some(host.to_owned()),
-            ..DockerCredentials::default()
-        })
-    }
-
-    /// A text without what lets one in.
-    pub(super) fn redact(&self, text: &str) -> String {
-        let Some((user, password)) = &self.credentials else { return text.to_owned() };
-        let pair = base64(format!("{user}:{password}").as_bytes());
-        text.replace(password.as_str(), "***").replace(&pair, "***")
-    }
-}
-
-fn read_credentials(file: &Path) -> Result<(String, String), DockerError> {
-    use std::os::unix::fs::PermissionsExt as _;
-    let bad = |problem: &str| DockerError::Credentials {
-        file: file.display().to_string(),
-        problem: problem.to_owned(),
-    };
-    let about = std::fs::metadata(file).map_err(|error| bad(&error.to_string()))?;
-    if about.permissions().mode() & 0o077 != 0 {
-        return Err(bad("others can read it: `chmod 600` it"));
-    }
-    let text = std::fs::read_to_string(file).map_err(|error| bad(&error.to_string()))?;
-    match text.trim().split_once(':') {
-        Some((user, password)) if !user.is_empty() && !password.is_empty() => {
-            Ok((user.to_owned(), password.to_owned()))
-        }
-        _ => Err(bad("it must hold one line, `user:password`")),
-    }
-}
-
-/// Bytes as JSON carries them.
-pub(super) fn base64(bytes: &[u8]) -> String {
-    base64::engine::general_purpose::STANDARD.encode(bytes)
-}
 
 /// What is known of an image that an engine has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -366,16 +275,6 @@ pub(super) fn split_tag(reference: &str) -> (&str, &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt as _;
-
-    fn registry(text: &str, mode: u32) -> Result<Registry, DockerError> {
-        let folder = tempfile::tempdir().expect("a folder");
-        let file = folder.path().join("auth");
-        std::fs::write(&file, text).expect("write");
-        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).expect("chmod");
-        let text = format!("docker:///s?registry=r:5000/era&registry-auth={}", file.display());
-        Registry::of(&EngineAddress::parse(&text).expect("an address"))
-    }
 
     #[test]
     fn a_reference_has_a_name_and_a_tag() {
@@ -387,33 +286,6 @@ mod tests {
             ("r:5000/a@sha256:00", "r:5000/a", "sha256:00"),
         ] {
             assert_eq!(split_tag(reference), (name, tag));
-        }
-    }
-
-    #[test]
-    fn credentials_go_to_their_registry_only() {
-        let registry = registry("ada:s3cret\n", 0o600).expect("a registry");
-        let for_ours = registry.credentials_for("r:5000/era/x:1").expect("ours");
-        assert_eq!(for_ours.password.as_deref(), Some("s3cret"));
-        assert!(registry.credentials_for("busybox").is_none());
-        assert!(registry.credentials_for("r:5000.evil/x").is_none());
-    }
-
-    #[test]
-    fn credentials_are_shown_nowhere() {
-        let registry = registry("ada:s3cret", 0o600).expect("a registry");
-        assert!(!format!("{registry:?}").contains("s3cret"));
-        let answer = format!("denied s3cret and {}", base64(b"ada:s3cret"));
-        assert_eq!(registry.redact(&answer), "denied *** and ***");
-    }
-
-    #[test]
-    fn a_file_that_others_can_read_or_that_makes_no_sense_is_refused_unquoted() {
-        for (text, mode, says) in
-            [("a:s3cret", 0o644, "chmod 600"), ("s3cret", 0o600, "user:password")]
-        {
-            let problem = registry(text, mode).expect_err(text).to_string();
-            assert!(problem.contains(says) && !problem.contains("s3cret"), "{problem}");
         }
     }
 }

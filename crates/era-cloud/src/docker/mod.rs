@@ -30,6 +30,7 @@ mod lease;
 mod names;
 mod nodes;
 mod plain;
+mod registry;
 mod swarm;
 mod task;
 mod tend;
@@ -48,10 +49,11 @@ pub use begin::context;
 pub use building::{BUILD_TIME, BUILDS_MAX, build_place};
 pub use engine::DockerEngine;
 pub use failure::DockerError;
-pub use images::{Build, Context, ImageFacts, OutputLines, Registry};
+pub use images::{Build, Context, ImageFacts, OutputLines};
 pub use instance::{EngineNode, Instance, InstanceState, InstanceStatus, Mounted, Volume};
 pub use lease::LeaseTimes;
 pub use names::SiteId;
+pub use registry::Registry;
 
 use crate::executor::{Executor, Order, Reports};
 use crate::isolate::Isolation;
@@ -106,7 +108,7 @@ impl DockerExecutor {
             Volumes::Local { name } => engine.folder_of(name).await?,
             Volumes::Bind | Volumes::Nfs { .. } => data.clone(),
         };
-        let house = TaskDefaults {
+        let defaults = TaskDefaults {
             site: engine.site().clone(),
             volumes: options.address.volumes.clone(),
             data,
@@ -118,7 +120,8 @@ impl DockerExecutor {
         let known = Known::default();
         let (says, heard) = mpsc::unbounded_channel();
         let image = options.address.image.clone();
-        let mut tender = TaskLoop::new(engine.clone(), house, image, reports, Arc::clone(&known));
+        let mut tender =
+            TaskLoop::new(engine.clone(), defaults, image, reports, Arc::clone(&known));
         tender.adopt().await?;
         tokio::spawn(tender.go_on(heard));
         tokio::spawn(tidy(engine.clone(), says.downgrade()));

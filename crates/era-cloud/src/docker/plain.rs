@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use bollard::models::{
     ContainerCreateBody, ContainerSummary, ContainerSummaryStateEnum, DeviceRequest,
-    EndpointSettings, HostConfig, HostConfigLogConfig, Mount, MountType, MountVolumeOptions,
-    MountVolumeOptionsDriverConfig, NetworkingConfig, SystemInfo,
+    EndpointSettings, GenericResources, HostConfig, HostConfigLogConfig, Mount, MountType,
+    MountVolumeOptions, MountVolumeOptionsDriverConfig, NetworkingConfig, SystemInfo,
 };
 
 use super::instance::{EngineNode, Instance, Mounted, Volume};
@@ -122,13 +122,27 @@ pub(super) fn node(info: &SystemInfo) -> EngineNode {
         active: true,
         nano_cpus: info.ncpu.unwrap_or(0).saturating_mul(1_000_000_000),
         memory_bytes: info.mem_total.unwrap_or(0),
-        gpus: super::swarm::gpu_ids(info.generic_resources.as_ref()),
+        gpus: gpu_ids(info.generic_resources.as_ref()),
         labels: said.map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
         platform: (
             info.os_type.clone().unwrap_or_default(),
             info.architecture.clone().unwrap_or_default(),
         ),
     }
+}
+
+/// The GPUs that an engine advertises as `node-generic-resources`: `gpu=GPU-…` or
+/// `NVIDIA-GPU=GPU-…`, one by one.
+pub(super) fn gpu_ids(resources: Option<&GenericResources>) -> Vec<String> {
+    let named = resources.into_iter().flatten().filter_map(|one| one.named_resource_spec.as_ref());
+    let is_gpu = |kind: &str| kind.to_ascii_lowercase().ends_with("gpu");
+    let mut ids: Vec<String> = named
+        .filter(|spec| spec.kind.as_deref().is_some_and(is_gpu))
+        .filter_map(|spec| spec.value.clone())
+        .collect();
+    ids.sort();
+    ids.dedup();
+    ids
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use bollard::models::{
-    EndpointSpec, EndpointSpecModeEnum, GenericResources, Limit, Mount, MountTmpfsOptions,
-    MountType, NetworkAttachmentConfig, Node, NodeSpecAvailabilityEnum, NodeState, ResourceObject,
+    EndpointSpec, EndpointSpecModeEnum, Limit, Mount, MountTmpfsOptions, MountType,
+    NetworkAttachmentConfig, Node, NodeSpecAvailabilityEnum, NodeState, ResourceObject,
     ServiceSpec, ServiceSpecMode, ServiceSpecModeReplicated, Task, TaskSpec, TaskSpecContainerSpec,
     TaskSpecContainerSpecFile, TaskSpecContainerSpecPrivileges, TaskSpecContainerSpecSecrets,
     TaskSpecLogDriver, TaskSpecPlacement, TaskSpecResources, TaskSpecRestartPolicy,
@@ -13,7 +13,7 @@ use bollard::models::{
 };
 
 use super::instance::{EngineNode, Instance, InstanceState};
-use super::plain::{log_options, mount};
+use super::plain::{gpu_ids, log_options, mount};
 
 /// What a secret is called in a task's `/run/secrets`.
 const SECRET_FILE: &str = "era";
@@ -201,20 +201,6 @@ pub(super) fn node(node: &Node) -> EngineNode {
         labels,
         platform: (platform.os.unwrap_or_default(), platform.architecture.unwrap_or_default()),
     }
-}
-
-/// The GPUs that an engine advertises as `node-generic-resources`: `gpu=GPU-…` or
-/// `NVIDIA-GPU=GPU-…`, one by one.
-pub(super) fn gpu_ids(resources: Option<&GenericResources>) -> Vec<String> {
-    let named = resources.into_iter().flatten().filter_map(|one| one.named_resource_spec.as_ref());
-    let is_gpu = |kind: &str| kind.to_ascii_lowercase().ends_with("gpu");
-    let mut ids: Vec<String> = named
-        .filter(|spec| spec.kind.as_deref().is_some_and(is_gpu))
-        .filter_map(|spec| spec.value.clone())
-        .collect();
-    ids.sort();
-    ids.dedup();
-    ids
 }
 
 #[cfg(test)]

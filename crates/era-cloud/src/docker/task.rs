@@ -54,18 +54,18 @@ pub(super) struct Chosen {
 
 /// Makes a task's folders ready, once. Returns the folders that are still to be mounted.
 pub(super) fn lay_out(
-    house: &TaskDefaults,
+    defaults: &TaskDefaults,
     launch: &Launch,
     keeps_secrets: bool,
 ) -> Result<Vec<(PathBuf, PathBuf)>, Unready> {
     let shared = Shared::of(&launch.spec.folder, launch.task);
     let places = Places::of(launch);
     let at = |source| Unready::Io { path: shared.folder.clone(), source };
-    let owner = house.isolation.uid(launch.spec.user)?;
+    let owner = defaults.isolation.uid(launch.spec.user)?;
     let mounts = if shared.is_ready() {
         folders(launch, &places)
     } else {
-        let mounts = places.prepare(launch, &house.isolation, None)?;
+        let mounts = places.prepare(launch, &defaults.isolation, None)?;
         for input in &launch.spec.inputs {
             let to = places.work.join(&input.to);
             within_reach(&input.from, &to).map_err(at)?;
@@ -110,7 +110,7 @@ pub(super) fn is_gang(launch: &Launch) -> bool {
 
 /// The instance that a launch becomes.
 pub(super) fn instance(
-    house: &TaskDefaults,
+    defaults: &TaskDefaults,
     launch: &Launch,
     chosen: Chosen,
 ) -> Result<Instance, Unready> {
@@ -128,27 +128,27 @@ pub(super) fn instance(
         "/bin/sh".to_owned(),
         format!("{guard}/guard"),
         guard,
-        house.times.lasts.map_or_else(|| "0".to_owned(), seconds),
-        seconds(house.times.kill),
+        defaults.times.lasts.map_or_else(|| "0".to_owned(), seconds),
+        seconds(defaults.times.kill),
     ];
     command.extend(launch.spec.command.iter().cloned());
     let mut mounts = vec![
-        mounted(house, &places.folder, TASK_ROOT, false),
-        mounted(house, &places.tmp, "/tmp", false),
+        mounted(defaults, &places.folder, TASK_ROOT, false),
+        mounted(defaults, &places.tmp, "/tmp", false),
     ];
-    mounts.extend(chosen.shown.iter().map(|(from, to)| mounted(house, from, &inside(to), true)));
+    mounts.extend(chosen.shown.iter().map(|(from, to)| mounted(defaults, from, &inside(to), true)));
     let limits = Amounts::of(launch);
     let memory_bytes = match limits.memory_bytes {
         0 => 0,
         bytes => bytes.saturating_add(GUARD_MEMORY_BYTES),
     };
-    let uid = house.isolation.uid(launch.spec.user)?;
+    let uid = defaults.isolation.uid(launch.spec.user)?;
     Ok(Instance {
-        name: names::task_name(&house.site, launch.task),
-        labels: names::labels(&house.site, launch.task),
+        name: names::task_name(&defaults.site, launch.task),
+        labels: names::labels(&defaults.site, launch.task),
         env: variables(launch, &seen, &chosen.gpus),
         secrets: secrets(launch, &seen).filter(|_| chosen.keeps_secrets),
-        user: Some(uid.map_or(house.own_ids, |uid| (uid, uid))),
+        user: Some(uid.map_or(defaults.own_ids, |uid| (uid, uid))),
         folder: seen.work.display().to_string(),
         mounts,
         read_only: false,
@@ -162,18 +162,18 @@ pub(super) fn instance(
         node: chosen.node,
         gpus: chosen.gpus,
         command,
-        grace_s: u32::try_from(house.times.kill.as_secs()).unwrap_or(u32::MAX),
+        grace_s: u32::try_from(defaults.times.kill.as_secs()).unwrap_or(u32::MAX),
         log_bytes: launch.spec.limits.log_bytes,
     })
 }
 
-fn mounted(house: &TaskDefaults, path: &Path, target: &str, read_only: bool) -> Mounted {
-    let volume = match (&house.volumes, path.strip_prefix(&house.data)) {
+fn mounted(defaults: &TaskDefaults, path: &Path, target: &str, read_only: bool) -> Mounted {
+    let volume = match (&defaults.volumes, path.strip_prefix(&defaults.data)) {
         (Volumes::Nfs { server, export }, Ok(below)) => {
             let path = format!("{}/{}", export.trim_end_matches('/'), below.display());
             Volume::Nfs { server: server.clone(), path }
         }
-        (_, Ok(below)) => Volume::Bind { path: house.outside.join(below).display().to_string() },
+        (_, Ok(below)) => Volume::Bind { path: defaults.outside.join(below).display().to_string() },
         (_, Err(_)) => Volume::Bind { path: path.display().to_string() },
     };
     Mounted { volume, target: target.to_owned(), read_only }
@@ -240,7 +240,7 @@ mod tests {
     use crate::shim::tests::launch;
     use std::sync::Arc;
 
-    fn house(volumes: Volumes) -> TaskDefaults {
+    fn defaults(volumes: Volumes) -> TaskDefaults {
         TaskDefaults {
             site: SiteId::named("0a1b2c3d").expect("a site"),
             volumes,
@@ -266,7 +266,7 @@ mod tests {
             keeps_secrets: true,
             ..Chosen::default()
         };
-        instance(&house(volumes), &launch, chosen).expect("an instance")
+        instance(&defaults(volumes), &launch, chosen).expect("an instance")
     }
 
     #[test]
@@ -281,8 +281,8 @@ mod tests {
         let to = "inputs/set/file".to_owned();
         spec.inputs = vec![crate::executor::Staged { from: kept.clone(), to, executable: false }];
         let isolation = Isolation { first_uid: None, namespaces: true };
-        let house = TaskDefaults { isolation, ..house(Volumes::Bind) };
-        lay_out(&house, &launch, false).expect("laid out");
+        let defaults = TaskDefaults { isolation, ..defaults(Volumes::Bind) };
+        lay_out(&defaults, &launch, false).expect("laid out");
         let shown = Places::of(&launch).work.join("inputs/set/file");
         let about = |path: &Path| std::fs::symlink_metadata(path).expect("there");
         assert!(about(&shown).is_file());
@@ -324,7 +324,7 @@ mod tests {
         Arc::make_mut(&mut launch.spec).alone = false;
         assert!(is_gang(&launch));
         let chosen = Chosen { network: Some("net".into()), ..Chosen::default() };
-        let made = instance(&house(Volumes::Bind), &launch, chosen).expect("an instance");
+        let made = instance(&defaults(Volumes::Bind), &launch, chosen).expect("an instance");
         assert_eq!(made.network, Some(("net".into(), "rank-0".into())));
         assert_eq!(variable(&made, "MASTER_ADDR"), Some("rank-0"));
         Arc::make_mut(&mut launch.spec).alone = true;
@@ -367,14 +367,14 @@ mod tests {
         spec.folder = folder.path().join("jobs/7");
         spec.secrets = crate::TaskSecrets::new([("NOTE".to_owned(), "it's 1".to_owned())].into());
         let isolation = Isolation { first_uid: None, namespaces: true };
-        let house = TaskDefaults { isolation, ..house(Volumes::Bind) };
+        let defaults = TaskDefaults { isolation, ..defaults(Volumes::Bind) };
         let chosen = Chosen { keeps_secrets: true, ..Chosen::default() };
-        let made = instance(&house, &launch, chosen).expect("an instance");
+        let made = instance(&defaults, &launch, chosen).expect("an instance");
         assert_eq!(made.secrets.as_deref(), Some("export NOTE='it'\\''s 1'\n"));
         assert_eq!(variable(&made, "NOTE"), None);
         let shared = Shared::of(&launch.spec.folder, launch.task);
         let file = shared.folder.join("secrets");
-        let lay = |launch: &Launch| lay_out(&house, launch, false).expect("laid out");
+        let lay = |launch: &Launch| lay_out(&defaults, launch, false).expect("laid out");
         lay(&launch.without_secrets());
         assert!(!file.exists(), "it is only staged");
         lay(&launch);
@@ -409,10 +409,10 @@ mod tests {
     fn a_local_volume_is_bound_from_where_the_engine_keeps_it() {
         let local = Volumes::Local { name: "era-files".into() };
         let outside = "/engine/volumes/era-files/_data".into();
-        let house = TaskDefaults { outside, ..house(local) };
+        let defaults = TaskDefaults { outside, ..defaults(local) };
         let mut launch = launch(7, &["true"]);
         Arc::make_mut(&mut launch.spec).folder = "/data/jobs/7".into();
-        let made = instance(&house, &launch, Chosen::default()).expect("an instance");
+        let made = instance(&defaults, &launch, Chosen::default()).expect("an instance");
         let path = "/engine/volumes/era-files/_data/jobs/7".to_owned();
         assert_eq!(made.mounts[0].volume, Volume::Bind { path });
     }

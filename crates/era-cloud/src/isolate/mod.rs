@@ -29,6 +29,8 @@ use era_core::units::UserId;
 use serde::{Deserialize, Serialize};
 
 pub use mounts::MountNamespace;
+#[cfg(not(target_os = "linux"))]
+pub(crate) use mounts::ipc;
 
 /// Where a task in a namespace of its own sees its job's folder, on every machine alike.
 pub const TASK_ROOT: &str = "/run/era";

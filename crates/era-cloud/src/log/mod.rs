@@ -15,17 +15,17 @@
 //!
 //! Who may read a log is not known here.
 
+mod directive;
 mod read;
 mod record;
 mod seek;
 mod segment;
-mod told;
 mod write;
 
+pub use directive::{DIRECTIVE_BYTES_MAX, DIRECTIVE_VALUES_MAX, LogDirective};
+pub(crate) use directive::{METRIC_NAME_MAX, STEP_MAX, is_metric_name};
 pub use read::{LogEntry, LogReader, Only};
 pub use record::{LINE_BYTES_MAX, Stream};
-pub use told::{LogDirective, TOLD_BYTES_MAX, TOLD_VALUES_MAX};
-pub(crate) use told::{METRIC_NAME_MAX, STEP_MAX, is_metric_name};
 pub use write::{LOG_BYTES_MIN, LogWriter};
 
 use std::path::{Path, PathBuf};

@@ -13,17 +13,17 @@ use std::path::{Path, PathBuf};
 use era_core::job::TaskId;
 use era_core::units::Time;
 
+use super::directive::{self, LogDirective};
 use super::record::{End, LINE_BYTES_MAX, Stream, header};
 use super::segment::{self, Key, LogSegment};
-use super::told::{self, LogDirective};
 
 /// Least that is kept of a log, whatever limit is given.
 pub const LOG_BYTES_MIN: u64 = 1 << 20;
 /// Records are gathered up to this before they are handed to the system.
 const BUFFER_BYTES: usize = 128 << 10;
 /// Most values a second that a task may tell; a burst may be ten times as large.
-const TOLD_PER_SECOND_MAX: i64 = 1000;
-const TOLD_BURST_MAX: i64 = 10 * TOLD_PER_SECOND_MAX;
+const VALUES_PER_SECOND_MAX: i64 = 1000;
+const VALUES_BURST_MAX: i64 = 10 * VALUES_PER_SECOND_MAX;
 
 /// Writes the log of one task.
 #[derive(Debug)]
@@ -81,7 +81,7 @@ impl LogWriter {
             unfinished: Default::default(),
             records: Vec::new(),
             numbered_lines: 0,
-            allowance: Allowance { left: TOLD_BURST_MAX, at: None, refused: 0 },
+            allowance: Allowance { left: VALUES_BURST_MAX, at: None, refused: 0 },
             lost: None,
         }
     }
@@ -91,11 +91,11 @@ impl LogWriter {
     pub fn write(&mut self, stream: Stream, bytes: &[u8], at: Time) -> Vec<LogDirective> {
         // In a log, time never runs backwards: readers search by it.
         self.last = self.last.max(at);
-        let mut told = Vec::new();
+        let mut directives = Vec::new();
         let whole = header(self.last, stream, End::Line);
         let mut rest = bytes;
         while let Some(n) = memchr::memchr(b'\n', rest) {
-            self.finish_line(stream, &rest[..n], &whole, &mut told);
+            self.finish_line(stream, &rest[..n], &whole, &mut directives);
             rest = &rest[n + 1..];
             if self.records.len() >= BUFFER_BYTES {
                 self.commit();
@@ -103,7 +103,7 @@ impl LogWriter {
         }
         self.keep_unfinished(stream, rest);
         self.commit();
-        told
+        directives
     }
 
     /// Shows lines whose end has not come, such as a prompt or a progress bar. To be called a
@@ -145,7 +145,7 @@ impl LogWriter {
         stream: Stream,
         text: &[u8],
         whole: &[u8],
-        told: &mut Vec<LogDirective>,
+        directives: &mut Vec<LogDirective>,
     ) {
         let line = &self.unfinished[stream as usize];
         if line.text.is_empty() && !line.begun && text.len() <= LINE_BYTES_MAX {
@@ -154,7 +154,7 @@ impl LogWriter {
             self.records.extend_from_slice(text);
             self.records.push(b'\n');
             if text.starts_with(b"era: ") {
-                self.hear(text, told);
+                self.hear(text, directives);
             }
             return;
         }
@@ -163,8 +163,8 @@ impl LogWriter {
         self.push_record(whole, &line.text);
         let all = [line.head.as_slice(), &line.text].concat();
         // What was written of a line that can tell nothing is not in `head`.
-        if told::may_tell(&all) && (!line.begun || !line.head.is_empty()) {
-            self.hear(&all, told);
+        if directive::may_tell(&all) && (!line.begun || !line.head.is_empty()) {
+            self.hear(&all, directives);
         }
         let mut text = line.text;
         text.clear();
@@ -200,7 +200,7 @@ impl LogWriter {
         self.push_record(&header(self.last, stream, End::Open), &line.text);
         if !line.begun || !line.head.is_empty() {
             line.head.extend_from_slice(&line.text);
-            if !told::may_tell(&line.head) {
+            if !directive::may_tell(&line.head) {
                 line.head = Vec::new();
             }
         }
@@ -209,17 +209,17 @@ impl LogWriter {
         self.unfinished[stream as usize] = line;
     }
 
-    fn hear(&mut self, line: &[u8], told: &mut Vec<LogDirective>) {
-        let Some(heard) = told::read(line, self.last, self.numbered_lines) else { return };
+    fn hear(&mut self, line: &[u8], directives: &mut Vec<LogDirective>) {
+        let Some(heard) = directive::read(line, self.last, self.numbered_lines) else { return };
         let values = match &heard {
             LogDirective::Samples(samples) => samples.len() as i64,
             LogDirective::Checkpoint(_) => 1,
         };
         let Ok(refused_before) = self.allowance.take(values, self.last) else { return };
         self.numbered_lines += 1;
-        told.push(heard);
+        directives.push(heard);
         if refused_before > 0 {
-            let most = TOLD_PER_SECOND_MAX;
+            let most = VALUES_PER_SECOND_MAX;
             self.note(&format!(
                 "era: {refused_before} values were not recorded: tell at most {most} a second"
             ));
@@ -344,8 +344,8 @@ impl Allowance {
     /// Takes so many; says how many were refused since the last that were not.
     fn take(&mut self, values: i64, now: Time) -> Result<u64, TooMany> {
         let since_ms = self.at.map_or(0, |at| now.since(at).ms()).clamp(0, 60_000);
-        let earned = since_ms * TOLD_PER_SECOND_MAX / 1000;
-        self.left = (self.left + earned).min(TOLD_BURST_MAX);
+        let earned = since_ms * VALUES_PER_SECOND_MAX / 1000;
+        self.left = (self.left + earned).min(VALUES_BURST_MAX);
         self.at = Some(now);
         if self.left < values {
             self.refused += values as u64;

@@ -19,7 +19,6 @@
 //! task, no clock but the steady one for deadlines, and one loop over everything that it waits for.
 
 mod connection;
-mod door;
 mod emptied;
 mod ended;
 mod faults;
@@ -27,6 +26,7 @@ mod keeper;
 pub mod protocol;
 mod roster;
 mod slot;
+mod socket;
 mod supervise;
 mod sweep;
 #[cfg_attr(target_os = "linux", path = "on_linux.rs")]
@@ -37,7 +37,6 @@ mod terminal;
 #[cfg(test)]
 pub(crate) mod tests;
 mod trail;
-mod watch;
 
 pub use keeper::keep;
 
@@ -149,9 +148,9 @@ pub fn run(folder: &Path, keeper_arguments: &[String]) -> Result<(), ShimError> 
         open_files,
     };
     let ended = ended::EndedTasks::open(&folder).map_err(doing("read how tasks ended"))?;
-    let door = door::SupervisorSocket::open(socket).map_err(doing("listen on the socket"))?;
+    let socket = socket::SupervisorSocket::open(socket).map_err(doing("listen on the socket"))?;
     let mut supervisor =
-        Supervisor::new(door, node, cgroups, roster, notes, ended, keeper_arguments);
+        Supervisor::new(socket, node, cgroups, roster, notes, ended, keeper_arguments);
     supervisor.run().map_err(doing("go on"))?;
     supervisor.close();
     Ok(())

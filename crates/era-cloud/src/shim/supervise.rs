@@ -1,9 +1,11 @@
 //! The one loop of a supervisor, and what it does with what it hears.
 //!
 //! `run` waits for sockets, pipes and the next deadline; each thing that happened is one call of a
-//! function below, or in `keepers`; what is looked at from time to time is in [`super::watch`].
+//! function below, in `keepers` or in `terminals`; what is looked at from time to time is in [`watch`].
 
 mod keepers;
+mod terminals;
+mod watch;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -14,7 +16,6 @@ use era_core::units::{JobId, Time};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::connection::Connection;
-use super::door::SupervisorSocket;
 use super::emptied::Emptied;
 use super::ended::EndedTasks;
 use super::faults::Faults;
@@ -22,12 +23,13 @@ use super::keeper::{NodeContext, ToKeeper};
 use super::protocol::{FromShim, Hello, ToShim};
 use super::roster::Roster;
 use super::slot::KeeperSlot;
+use super::socket::SupervisorSocket;
 use super::task::{KeptTask, steady};
-use super::watch::Watch;
 use crate::executor::{Ending, ExecutorReport, Launch, Order};
 use crate::limits::cgroups::Cgroups;
 use crate::log::Stream;
 use crate::task::Places;
+use watch::Watch;
 
 /// Most tasks at once; more wait their turn.
 const KEEPERS_MAX: usize = 2048;
@@ -44,7 +46,7 @@ const ALONE_EVERY: Duration = Duration::from_secs(5);
 
 /// The state of a supervisor.
 pub(super) struct Supervisor {
-    door: SupervisorSocket,
+    socket: SupervisorSocket,
     pub(super) node: NodeContext,
     notes: Vec<String>,
     keeper_arguments: Vec<String>,
@@ -99,7 +101,7 @@ enum Source {
 
 impl Supervisor {
     pub(super) fn new(
-        door: SupervisorSocket,
+        socket: SupervisorSocket,
         node: NodeContext,
         cgroups: Cgroups,
         roster: Roster,
@@ -108,7 +110,7 @@ impl Supervisor {
         keeper_arguments: &[String],
     ) -> Supervisor {
         Supervisor {
-            door,
+            socket,
             emptied: Emptied::new(&node.spare),
             node,
             notes,
@@ -159,7 +161,7 @@ impl Supervisor {
 
     /// Ends idle keepers and leaves no control group behind.
     pub(super) fn close(mut self) {
-        self.door.close();
+        self.socket.close();
         let keepers: Vec<u64> = self.keepers.keys().copied().collect();
         keepers.into_iter().for_each(|keeper| self.dismiss(keeper));
         self.cgroups.remove();
@@ -168,7 +170,7 @@ impl Supervisor {
     /// Whether there is nothing to do and no server will ever come: one was tried in a folder that
     /// is gone since, as after a test, and was killed.
     fn is_forsaken(&self) -> bool {
-        self.is_alone() && self.door.is_gone()
+        self.is_alone() && self.socket.is_gone()
     }
 
     /// Whether nobody listens and nothing runs.
@@ -179,7 +181,7 @@ impl Supervisor {
     /// Waits until something happens.
     fn wait(&self) -> io::Result<Vec<Source>> {
         let mut sources = vec![Source::Listener];
-        let mut fds = vec![PollFd::new(self.door.listener(), PollFlags::IN)];
+        let mut fds = vec![PollFd::new(self.socket.listener(), PollFlags::IN)];
         for (index, connection) in self.connections.iter().enumerate() {
             let mut flags = PollFlags::empty();
             flags.set(PollFlags::IN, self.may_type(connection));
@@ -231,7 +233,7 @@ impl Supervisor {
     // Servers.
 
     fn welcome(&mut self) {
-        while let Ok((stream, _)) = self.door.listener().accept() {
+        while let Ok((stream, _)) = self.socket.listener().accept() {
             let servers = self.connections.iter().filter(|c| c.watches.is_none()).count();
             let oldest = self.connections.iter().position(|c| c.watches.is_none());
             if let Some(oldest) = oldest.filter(|_| servers >= CONNECTIONS_MAX) {

@@ -1,9 +1,5 @@
-//! Terminals of tasks: the supervisor's end of each, and whoever is attached to it.
-//!
-//! What a task prints to its terminal goes into its log as what others print to their pipes does,
-//! and also to every connection that watches it: all of them see the same and all may type, and the
-//! newest size of a window counts. Nothing waits for anybody: with nobody attached the task runs as
-//! any other, and one who cannot keep up with what is shown misses some of it.
+//! A task's terminal: the supervisor's end of it, what was shown last and what was typed, and how a
+//! shell is hung up. Whoever is attached to it is not known here.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -11,31 +7,22 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use era_core::job::TaskId;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{Gid, Mode, OFlags, Uid};
 use rustix::process::{Pid, Signal};
 use rustix::pty::OpenptFlags;
 use rustix::termios::Winsize;
 
-use super::connection::Connection;
-use super::protocol::{Bytes, FromShim};
-use super::supervise::Supervisor;
 use crate::limits::tree::Process;
 
 /// So much of what was shown last is shown to whoever attaches: a screenful or two.
 const RECENT_BYTES_MAX: usize = 16 << 10;
-/// So much that was shown waits for a connection before the rest is left out for it.
-const BACKLOG_BYTES_MAX: usize = 256 << 10;
 /// So much that was typed waits for the task to read it; then those who type wait too.
 const TYPED_BYTES_MAX: usize = 64 << 10;
 /// How much is read of a terminal in one turn.
 const PIECE_BYTES: usize = 64 << 10;
 /// More than a terminal holds when its task is gone.
 pub(super) const UNREAD_BYTES_MAX: u64 = 1 << 20;
-/// Most connections to one terminal, and to all of them.
-const WATCHERS_OF_ONE_MAX: usize = 8;
-const WATCHERS_MAX: usize = 256;
 /// The size of a window before somebody tells it.
 const SIZE: (u16, u16) = (24, 80);
 /// How often it is looked whether a shell can be hung up.
@@ -118,7 +105,7 @@ impl Terminal {
     }
 
     /// What was shown last, from the beginning of a line where something was forgotten.
-    fn recent(&self) -> Vec<u8> {
+    pub(super) fn recent(&self) -> Vec<u8> {
         let bytes: Vec<u8> = self.recent.iter().copied().collect();
         if bytes.len() < RECENT_BYTES_MAX {
             return bytes;
@@ -129,8 +116,19 @@ impl Terminal {
         bytes[line..].to_vec()
     }
 
+    /// Takes what is to be typed, and types what it can of that without waiting.
+    pub(super) fn type_in(&mut self, bytes: &[u8]) {
+        self.typed.extend(bytes);
+        self.flush();
+    }
+
+    /// Whether more can be taken to be typed.
+    pub(super) fn is_full(&self) -> bool {
+        self.typed.len() >= TYPED_BYTES_MAX
+    }
+
     /// Types what it can without waiting.
-    fn flush(&mut self) {
+    pub(super) fn flush(&mut self) {
         while !self.typed.is_empty() {
             match rustix::io::write(&self.master, self.typed.as_slices().0) {
                 Ok(typed) => drop(self.typed.drain(..typed)),
@@ -142,102 +140,11 @@ impl Terminal {
         }
     }
 
-    fn set_size(&self, rows: u16, cols: u16) {
+    pub(super) fn set_size(&self, rows: u16, cols: u16) {
         let size = Winsize { ws_row: rows, ws_col: cols, ws_xpixel: 0, ws_ypixel: 0 };
         if let Err(error) = rustix::termios::tcsetwinsize(&self.master, size) {
             tracing::warn!(%error, "a terminal could not be told its size");
         }
-    }
-}
-
-/// Shows what a task printed to whoever watches its terminal and can keep up.
-pub(super) fn show(connections: &mut [Connection], task: TaskId, piece: &[u8]) {
-    let watching = connections.iter_mut().filter(|connection| connection.watches == Some(task));
-    for connection in watching {
-        connection.behind |= connection.backlog_bytes() > BACKLOG_BYTES_MAX;
-        if !connection.behind {
-            connection.tell(&FromShim::Shown(Bytes(piece.to_vec())));
-        }
-    }
-}
-
-impl Supervisor {
-    /// Has a connection watch a task's terminal.
-    pub(super) fn attach(&mut self, index: usize, task: TaskId) {
-        let watching = self.connections.iter().filter_map(|connection| connection.watches);
-        let (all, of_this) =
-            watching.fold((0, 0), |(all, of), other| (all + 1, of + usize::from(other == task)));
-        let no = match self.terminal(task) {
-            _ if all >= WATCHERS_MAX || of_this >= WATCHERS_OF_ONE_MAX => {
-                "too many are attached already: have one of them leave first"
-            }
-            Some(terminal) => {
-                let recent = terminal.recent();
-                let Some(connection) = self.connections.get_mut(index) else { return };
-                connection.watches = Some(task);
-                connection.tell(&FromShim::Attached);
-                return connection.tell(&FromShim::Shown(Bytes(recent)));
-            }
-            None if self.tasks.get(&task).is_some_and(|about| about.launch.spec.terminal) => {
-                "it has not started yet: try again in a moment"
-            }
-            None => "it has no terminal: submit such a job with --pty, or `terminal: true`",
-        };
-        self.answer(index, &FromShim::Unattached(no.into()));
-    }
-
-    /// Sends the scrollback to connections that have drained the output before it.
-    pub(super) fn catch_up(&mut self) {
-        for index in 0..self.connections.len() {
-            let connection = &self.connections[index];
-            if !connection.behind || connection.has_more() {
-                continue;
-            }
-            let recent = connection.watches.and_then(|task| self.terminal(task));
-            let recent = recent.map(Terminal::recent).unwrap_or_default();
-            let connection = &mut self.connections[index];
-            connection.behind = false;
-            let left_out = b"\r\n[... too much to be shown, all of it is in the log ...]\r\n";
-            connection.tell(&FromShim::Shown(Bytes([&left_out[..], &recent].concat())));
-        }
-    }
-
-    /// Types for a connection.
-    pub(super) fn type_in(&mut self, index: usize, bytes: &[u8]) {
-        if let Some(terminal) = self.watched(index) {
-            terminal.typed.extend(bytes);
-            terminal.flush();
-        }
-    }
-
-    /// Sets the size of the window that a connection has.
-    pub(super) fn set_size(&mut self, index: usize, rows: u16, cols: u16) {
-        if let Some(terminal) = self.watched(index) {
-            terminal.set_size(rows, cols);
-        }
-    }
-
-    /// Goes on with what was typed before the task could read it.
-    pub(super) fn type_on(&mut self, keeper: u64) {
-        if let Some(terminal) = self.keepers.get_mut(&keeper).and_then(|k| k.terminal.as_mut()) {
-            terminal.flush();
-        }
-    }
-
-    /// Whether more is heard of a connection: not while the task that it is attached to does not
-    /// read what was typed before.
-    pub(super) fn may_type(&self, connection: &Connection) -> bool {
-        let full = |terminal: &Terminal| terminal.typed.len() >= TYPED_BYTES_MAX;
-        !connection.watches.and_then(|task| self.terminal(task)).is_some_and(full)
-    }
-
-    fn terminal(&self, task: TaskId) -> Option<&Terminal> {
-        self.keepers.get(&self.tasks.get(&task)?.keeper?)?.terminal.as_ref()
-    }
-
-    fn watched(&mut self, index: usize) -> Option<&mut Terminal> {
-        let task = self.connections.get(index)?.watches?;
-        self.keepers.get_mut(&self.tasks.get(&task)?.keeper?)?.terminal.as_mut()
     }
 }
 

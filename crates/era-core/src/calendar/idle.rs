@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use imbl::Vector;
 
-use super::lane::{NodeCalendar, mask_of};
+use super::node::{NodeCalendar, mask_of};
 use super::profile::{GPU0, Profile};
 use crate::units::{Span, Time};
 
@@ -53,7 +53,7 @@ impl Idle {
     }
 
     /// Drops rows that lie wholly before `now` and adds rows until `until` is covered.
-    pub(crate) fn extend(&mut self, now: Time, until: Time, lanes: &[Arc<NodeCalendar>]) {
+    pub(crate) fn extend(&mut self, now: Time, until: Time, node_calendars: &[Arc<NodeCalendar>]) {
         let passed = (self.leaf_at(now) - self.base).div_euclid(WHOLE).max(0) as usize;
         for (level, rows) in self.levels.iter_mut().enumerate() {
             let gone = passed * (WHOLE as usize >> (2 * level));
@@ -64,13 +64,13 @@ impl Idle {
         while self.end() <= self.leaf_at(until) {
             for (level, rows) in self.levels.iter_mut().enumerate() {
                 let count = WHOLE as usize >> (2 * level);
-                rows.extend((0..count).map(|_| Arc::new(vec![0; lanes.len()])));
+                rows.extend((0..count).map(|_| Arc::new(vec![0; node_calendars.len()])));
             }
         }
         if first_new < self.end() {
             let (from, to) = (self.start_of(first_new), self.start_of(self.end()));
-            for (index, lane) in lanes.iter().enumerate() {
-                self.refresh(index, lane, from, to);
+            for (index, node_calendar) in node_calendars.iter().enumerate() {
+                self.refresh(index, node_calendar, from, to);
             }
         }
     }
@@ -80,14 +80,20 @@ impl Idle {
     }
 
     /// Works out a node's bits anew for every leaf that `[from, to)` touches.
-    pub(crate) fn refresh(&mut self, index: usize, lane: &NodeCalendar, from: Time, to: Time) {
+    pub(crate) fn refresh(
+        &mut self,
+        index: usize,
+        node_calendar: &NodeCalendar,
+        from: Time,
+        to: Time,
+    ) {
         let first = self.leaf_at(from).max(self.base);
         let last = self.leaf_at(Time(to.0 - 1)).min(self.end() - 1);
         if first > last || from >= to {
             return;
         }
-        let gpus = lane.node.capacity.gpus.len();
-        let bits = free_bits(&lane.firm, gpus, self.leaf, first, last);
+        let gpus = node_calendar.node.capacity.gpus.len();
+        let bits = free_bits(&node_calendar.firm, gpus, self.leaf, first, last);
         for (offset, bits) in bits.into_iter().enumerate() {
             let row = (first - self.base) as usize + offset;
             set(&mut self.levels[0], row, index, bits);
@@ -182,7 +188,7 @@ mod tests {
     use crate::resources::{Capacity, Gpu};
     use crate::units::{HoldId, Name, NodeId};
 
-    fn lane() -> NodeCalendar {
+    fn node_calendar() -> NodeCalendar {
         let gpu = Gpu { model: Name::new("g").unwrap(), memory: 1 };
         NodeCalendar::new(Arc::new(Node {
             id: NodeId(0),
@@ -209,31 +215,31 @@ mod tests {
         ) {
             let (slot, until) = (Span(1), Time(5000));
             let mut index = Idle::new(slot, Time(0));
-            let mut lanes = vec![Arc::new(lane())];
-            index.extend(Time(0), until, &lanes);
+            let mut node_calendars = vec![Arc::new(node_calendar())];
+            index.extend(Time(0), until, &node_calendars);
             let mut live: Vec<(Time, Time, u32)> = Vec::new();
             for (from, len, gpus) in takes {
                 let (from, to) = (Time(from), Time(from + len));
                 let holder = BookingHolder::Hold { hold: HoldId(1), part: 0, rank: live.len() as u32 };
                 let take = crate::calendar::Take { gpus, gpu_share: 1000, ..Default::default() };
-                let lane = Arc::make_mut(&mut lanes[0]);
-                lane.add(Booking { holder, from, to, layer: Layer::Firm, take });
-                index.refresh(0, lane, from, to);
+                let node_calendar = Arc::make_mut(&mut node_calendars[0]);
+                node_calendar.add(Booking { holder, from, to, layer: Layer::Firm, take });
+                index.refresh(0, node_calendar, from, to);
                 live.push((from, to, gpus as u32));
             }
             for which in removed {
                 if live.is_empty() { break }
                 let at = which.index(live.len());
                 let holder = BookingHolder::Hold { hold: HoldId(1), part: 0, rank: at as u32 };
-                let lane = Arc::make_mut(&mut lanes[0]);
-                if lane.remove(holder).is_some() {
+                let node_calendar = Arc::make_mut(&mut node_calendars[0]);
+                if node_calendar.remove(holder).is_some() {
                     let (from, to, _) = live[at];
                     live[at].2 = 0;
-                    index.refresh(0, lane, from, to);
+                    index.refresh(0, node_calendar, from, to);
                 }
             }
             let mut fresh = Idle::new(slot, Time(0));
-            fresh.extend(Time(0), until, &lanes);
+            fresh.extend(Time(0), until, &node_calendars);
             prop_assert_eq!(&index, &fresh);
             for (from, len) in queries {
                 let (from, to) = (from, from + len);

@@ -4,17 +4,17 @@
 //! anew to compare. It exists because asking it is fast. It knows nothing of users or values.
 
 mod idle;
-mod lane;
 mod moment;
+mod node;
 mod profile;
 mod slots;
 
 use std::sync::Arc;
 
 use idle::Idle;
-pub use lane::{Booking, BookingHolder, Layer, NodeCalendar, Seat, mask_of};
 pub(crate) use moment::FreeNow;
 use moment::Moment;
+pub use node::{Booking, BookingHolder, Layer, NodeCalendar, Seat, mask_of};
 pub use profile::{COLUMNS_MAX, CPU, GPU0, Load, MEMORY, Profile, Take};
 pub use slots::{CHUNK, DensitySums, LowestPrice, Pricing, Slots};
 
@@ -72,8 +72,8 @@ pub struct PoolCalendar {
     pub pool: Arc<Pool>,
     /// What its units weigh in a price.
     pub weights: Weights,
-    /// Its nodes, in the order of joining.
-    pub lanes: Vec<Arc<NodeCalendar>>,
+    /// The calendars of its nodes, in the order of joining.
+    pub nodes: Vec<Arc<NodeCalendar>>,
     /// Its price slots.
     pub slots: Arc<Slots>,
     /// Which of its GPUs are free for long.
@@ -93,11 +93,11 @@ impl PoolCalendar {
         let weights = Weights::of(&pool.rates);
         let slots = Arc::new(Slots::new(slot, now));
         let idle = Idle::new(slot, now);
-        let (lanes, moment) = (Vec::new(), Moment::new(now, &[]));
+        let moment = Moment::new(now, &[]);
         PoolCalendar {
             pool,
             weights,
-            lanes,
+            nodes: Vec::new(),
             slots,
             idle,
             moment,
@@ -160,7 +160,7 @@ pub struct Calendar {
     now: Time,
     market: Arc<Market>,
     pools: Vec<Arc<PoolCalendar>>,
-    /// Where a node's lane is: pool, then place in it.
+    /// Where a node's calendar is: pool, then place in it.
     homes: imbl::OrdMap<NodeId, (u32, u32)>,
 }
 
@@ -189,14 +189,14 @@ impl Calendar {
         self.pools.binary_search_by(|p| p.pool.name.cmp(name)).ok()
     }
 
-    /// A node's lane.
-    pub fn lane(&self, node: NodeId) -> Option<&Arc<NodeCalendar>> {
-        let (pool, lane) = self.homes.get(&node)?;
-        self.pools.get(*pool as usize)?.lanes.get(*lane as usize)
+    /// A node's calendar.
+    pub fn node(&self, node: NodeId) -> Option<&Arc<NodeCalendar>> {
+        let (pool, node_calendar) = self.homes.get(&node)?;
+        self.pools.get(*pool as usize)?.nodes.get(*node_calendar as usize)
     }
 
-    /// Changes a node's lane; `change` returns during which time firm bookings changed.
-    fn edit_lane<T>(
+    /// Changes a node's calendar; `change` returns during which time firm bookings changed.
+    fn edit_node<T>(
         &mut self,
         node: NodeId,
         change: impl FnOnce(&mut NodeCalendar) -> (T, Option<(Time, Time)>),
@@ -204,12 +204,12 @@ impl Calendar {
         let now = self.now;
         let (pool, place) = *self.homes.get(&node)?;
         let pool = Arc::make_mut(self.pools.get_mut(pool as usize)?);
-        let lane = Arc::make_mut(pool.lanes.get_mut(place as usize)?);
-        let (result, changed) = change(lane);
+        let node_calendar = Arc::make_mut(pool.nodes.get_mut(place as usize)?);
+        let (result, changed) = change(node_calendar);
         if let Some((from, to)) = changed {
-            pool.idle.refresh(place as usize, lane, from, to);
+            pool.idle.refresh(place as usize, node_calendar, from, to);
         }
-        pool.moment.refresh(now, place as usize, lane);
+        pool.moment.refresh(now, place as usize, node_calendar);
         Some(result)
     }
 
@@ -223,9 +223,9 @@ impl Calendar {
         from: Time,
         to: Time,
     ) {
-        self.edit_lane(seat.node, |lane| {
-            let take = lane.take(each, seat.gpus);
-            lane.add(Booking { holder, from, to, layer, take });
+        self.edit_node(seat.node, |node_calendar| {
+            let take = node_calendar.take(each, seat.gpus);
+            node_calendar.add(Booking { holder, from, to, layer, take });
             ((), (layer == Layer::Firm).then_some((from, to)))
         });
     }
@@ -233,9 +233,9 @@ impl Calendar {
     /// Takes a booking off a node.
     pub fn unbook(&mut self, holder: BookingHolder, node: NodeId) -> Option<Arc<Booking>> {
         let now = self.now;
-        self.edit_lane(node, |lane| {
-            let booking = lane.remove(holder);
-            lane.forget_before(now);
+        self.edit_node(node, |node_calendar| {
+            let booking = node_calendar.remove(holder);
+            node_calendar.forget_before(now);
             let firm = booking.as_ref().filter(|b| b.layer == Layer::Firm);
             let changed = firm.map(|b| (b.from, b.to));
             (booking, changed)
@@ -275,14 +275,14 @@ impl Calendar {
                 continue;
             }
             let pool = Arc::make_mut(&mut self.pools[index]);
-            pool.moment.advance(now, &pool.lanes);
+            pool.moment.advance(now, &pool.nodes);
             if covered && current {
                 continue;
             }
-            let capacity = open_capacity(&pool.lanes, self.slot);
+            let capacity = open_capacity(&pool.nodes, self.slot);
             let pricing = market.pricing(&pool.pool.name);
             Arc::make_mut(&mut pool.slots).extend(now, until, &pricing, capacity);
-            pool.idle.extend(now, until, &pool.lanes);
+            pool.idle.extend(now, until, &pool.nodes);
         }
     }
 
@@ -300,22 +300,22 @@ impl Calendar {
             };
             calendar.pool = pool.clone();
             calendar.weights = Weights::of(&pool.rates);
-            calendar.lanes = cluster.nodes_of(&pool.name).map(|node| self.lane_for(node)).collect();
-            for (place, lane) in calendar.lanes.iter().enumerate() {
-                homes.insert(lane.node.id, (pools.len() as u32, place as u32));
+            calendar.nodes = cluster.nodes_of(&pool.name).map(|node| self.node_for(node)).collect();
+            for (place, node_calendar) in calendar.nodes.iter().enumerate() {
+                homes.insert(node_calendar.node.id, (pools.len() as u32, place as u32));
             }
-            let gpus = calendar.lanes.iter().map(|l| l.node.capacity.gpus.len()).max();
+            let gpus = calendar.nodes.iter().map(|l| l.node.capacity.gpus.len()).max();
             calendar.gpus_per_node = gpus.unwrap_or(0) as u32;
-            let nodes = || calendar.lanes.iter().map(|l| &l.node);
+            let nodes = || calendar.nodes.iter().map(|l| &l.node);
             calendar.capacity =
                 Resource::ALL.map(|r| nodes().map(|node| node.capacity.amount(r)).sum());
             calendar.any_kept = nodes().any(|node| node.kept.is_some());
             let pricing = market.pricing(&pool.name);
             let slots = Arc::make_mut(&mut calendar.slots);
-            slots.extend(self.now, until, &pricing, open_capacity(&calendar.lanes, self.slot));
-            slots.reprice_all(&pricing, open_capacity(&calendar.lanes, self.slot));
+            slots.extend(self.now, until, &pricing, open_capacity(&calendar.nodes, self.slot));
+            slots.reprice_all(&pricing, open_capacity(&calendar.nodes, self.slot));
             calendar.idle = self.idle_for(&calendar, until);
-            calendar.moment = Moment::new(self.now, &calendar.lanes);
+            calendar.moment = Moment::new(self.now, &calendar.nodes);
             pools.push(Arc::new(calendar));
         }
         self.pools = pools;
@@ -325,8 +325,8 @@ impl Calendar {
     /// The index of a pool whose nodes may have changed. Health and the like leave it as it is.
     fn idle_for(&self, pool: &PoolCalendar, until: Time) -> Idle {
         if let Some(old) = self.pool(&pool.pool.name) {
-            let same = old.lanes.len() == pool.lanes.len()
-                && old.lanes.iter().zip(&pool.lanes).all(|(a, b)| {
+            let same = old.nodes.len() == pool.nodes.len()
+                && old.nodes.iter().zip(&pool.nodes).all(|(a, b)| {
                     a.node.id == b.node.id
                         && a.node.capacity == b.node.capacity
                         && a.node.maintenance == b.node.maintenance
@@ -336,13 +336,13 @@ impl Calendar {
             }
         }
         let mut idle = Idle::new(self.slot, self.now);
-        idle.extend(self.now, until, &pool.lanes);
+        idle.extend(self.now, until, &pool.nodes);
         idle
     }
 
-    /// The lane of a node as it is now, with the bookings that it had.
-    fn lane_for(&self, node: &Arc<Node>) -> Arc<NodeCalendar> {
-        let Some(old) = self.lane(node.id) else {
+    /// The calendar of a node as it is now, with the bookings that it had.
+    fn node_for(&self, node: &Arc<Node>) -> Arc<NodeCalendar> {
+        let Some(old) = self.node(node.id) else {
             return Arc::new(NodeCalendar::new(node.clone()));
         };
         if old.node == *node {
@@ -353,7 +353,7 @@ impl Calendar {
         if same_shape {
             return Arc::new(old.with_node(node.clone()));
         }
-        let mut lane = NodeCalendar::new(node.clone());
+        let mut node_calendar = NodeCalendar::new(node.clone());
         let had = (old.node.capacity.gpus.len(), old.node.capacity.devices.len());
         let has = (node.capacity.gpus.len(), node.capacity.devices.len());
         // What was booked on a GPU that is gone has been taken off by whoever changed the node.
@@ -361,10 +361,10 @@ impl Calendar {
             if booking.holder != BookingHolder::Maintenance
                 && (had == has || booking.take.devices.is_empty())
             {
-                lane.add(Booking::clone(booking));
+                node_calendar.add(Booking::clone(booking));
             }
         }
-        Arc::new(lane)
+        Arc::new(node_calendar)
     }
 
     /// Takes over other rules or another forecast.
@@ -374,7 +374,7 @@ impl Calendar {
         for pool in &mut self.pools {
             let pool = Arc::make_mut(pool);
             let pricing = market.pricing(&pool.pool.name);
-            let capacity = open_capacity(&pool.lanes, self.slot);
+            let capacity = open_capacity(&pool.nodes, self.slot);
             Arc::make_mut(&mut pool.slots).reprice_all(&pricing, capacity);
         }
     }
@@ -392,13 +392,13 @@ impl Calendar {
             if !a.idle.agrees_from(self.now, &b.idle) {
                 return Err(format!("the index of free GPUs of pool {name} differs"));
             }
-            if !a.moment.is_true_of(&a.lanes) {
+            if !a.moment.is_true_of(&a.nodes) {
                 return Err(format!("what is free now in pool {name} differs"));
             }
-            if a.lanes.len() != b.lanes.len() {
+            if a.nodes.len() != b.nodes.len() {
                 return Err(format!("nodes of pool {name} differ"));
             }
-            for (x, y) in a.lanes.iter().zip(&b.lanes) {
+            for (x, y) in a.nodes.iter().zip(&b.nodes) {
                 let same = x.node == y.node
                     && x.bookings() == y.bookings()
                     && x.firm.agrees_from(self.now, &y.firm)
@@ -416,18 +416,18 @@ impl Calendar {
 /// What could be promised at a time: all that the open nodes of the pool have, less those that
 /// are away for maintenance at any time of the slot.
 fn open_capacity(
-    lanes: &[Arc<NodeCalendar>],
+    node_calendars: &[Arc<NodeCalendar>],
     slot: Span,
 ) -> impl Fn(Resource, Time) -> u64 + use<> {
     let open: Vec<&Arc<NodeCalendar>> =
-        lanes.iter().filter(|l| l.node.health == Health::Up && !l.node.closed).collect();
+        node_calendars.iter().filter(|l| l.node.health == Health::Up && !l.node.closed).collect();
     let total: PerResource<u64> =
         Resource::ALL.map(|r| open.iter().map(|l| l.node.capacity.amount(r)).sum());
     let mut away = Vec::new();
-    for lane in open {
-        let amounts = Resource::ALL.map(|r| lane.node.capacity.amount(r));
-        if !lane.node.maintenance.is_empty() {
-            away.push((lane.node.maintenance.clone(), amounts));
+    for node_calendar in open {
+        let amounts = Resource::ALL.map(|r| node_calendar.node.capacity.amount(r));
+        if !node_calendar.node.maintenance.is_empty() {
+            away.push((node_calendar.node.maintenance.clone(), amounts));
         }
     }
     move |resource, time| {

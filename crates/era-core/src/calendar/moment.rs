@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::lane::NodeCalendar;
+use super::node::NodeCalendar;
 use super::profile::{CPU, GPU0, MEMORY};
 use crate::cluster::Health;
 use crate::resources::{Resources, WHOLE_GPU};
@@ -27,20 +27,20 @@ pub(crate) struct FreeNow {
 }
 
 impl FreeNow {
-    fn of(lane: &NodeCalendar, now: Time) -> FreeNow {
-        if lane.node.health != Health::Up {
+    fn of(node_calendar: &NodeCalendar, now: Time) -> FreeNow {
+        if node_calendar.node.health != Health::Up {
             return FreeNow::default();
         }
         let after = now + Span(1);
-        let taken = lane.peak(now, after, after);
-        let capacity = &lane.node.capacity;
+        let taken = node_calendar.peak(now, after, after);
+        let capacity = &node_calendar.node.capacity;
         let gpus = &taken[GPU0..][..capacity.gpus.len()];
         FreeNow {
             cpu: capacity.cpu.saturating_sub(taken[CPU]),
             memory: capacity.memory.saturating_sub(taken[MEMORY]),
             whole_gpus: gpus.iter().filter(|used| **used == 0).count() as u32,
             gpu: gpus.iter().map(|used| WHOLE_GPU.saturating_sub(*used)).sum(),
-            steady: lane.only_frees_after(now),
+            steady: node_calendar.only_frees_after(now),
         }
     }
 
@@ -90,39 +90,43 @@ impl PartialEq for Moment {
 }
 
 impl Moment {
-    pub(crate) fn new(now: Time, lanes: &[Arc<NodeCalendar>]) -> Moment {
-        let nodes = vec![FreeNow::default(); lanes.len()];
-        let changes = vec![Time::MAX; lanes.len()];
-        let gpus = lanes.iter().map(|lane| lane.node.capacity.gpus.len()).max().unwrap_or(0);
-        let frees = vec![vec![Time::MAX; lanes.len()]; gpus];
+    pub(crate) fn new(now: Time, node_calendars: &[Arc<NodeCalendar>]) -> Moment {
+        let nodes = vec![FreeNow::default(); node_calendars.len()];
+        let changes = vec![Time::MAX; node_calendars.len()];
+        let gpus = node_calendars
+            .iter()
+            .map(|node_calendar| node_calendar.node.capacity.gpus.len())
+            .max()
+            .unwrap_or(0);
+        let frees = vec![vec![Time::MAX; node_calendars.len()]; gpus];
         let mut moment = Moment { now, nodes, frees, unknown: 0, changes, due: Time::MAX };
-        for (place, lane) in lanes.iter().enumerate() {
-            moment.refresh(now, place, lane);
+        for (place, node_calendar) in node_calendars.iter().enumerate() {
+            moment.refresh(now, place, node_calendar);
         }
         moment
     }
 
     /// A node's bookings have changed. Of the others, all that was true is true now.
-    pub(crate) fn refresh(&mut self, now: Time, place: usize, lane: &NodeCalendar) {
+    pub(crate) fn refresh(&mut self, now: Time, place: usize, node_calendar: &NodeCalendar) {
         self.now = now;
-        self.look_at(place, lane);
+        self.look_at(place, node_calendar);
         self.due = self.due.min(self.changes[place]);
     }
 
-    fn look_at(&mut self, place: usize, lane: &NodeCalendar) {
-        let free = FreeNow::of(lane, self.now);
+    fn look_at(&mut self, place: usize, node_calendar: &NodeCalendar) {
+        let free = FreeNow::of(node_calendar, self.now);
         self.nodes[place] = free;
-        self.changes[place] = lane.next_change(self.now);
+        self.changes[place] = node_calendar.next_change(self.now);
         let was_unknown = self.frees.first().is_some_and(|times| times[place] == Time::MIN);
         self.unknown -= usize::from(was_unknown);
         self.frees.iter_mut().for_each(|times| times[place] = Time::MAX);
-        if lane.node.health != Health::Up {
+        if node_calendar.node.health != Health::Up {
             return;
         }
         // That no more is taken later than now is not enough: what comes free may be taken again.
         let (mut before, mut stays) = (0u64, free.steady);
         if stays {
-            lane.whole_gpus_over_time(self.now, |time, gpus| {
+            node_calendar.whole_gpus_over_time(self.now, |time, gpus| {
                 let (had, has) = (before.count_ones() as usize, gpus.count_ones() as usize);
                 self.frees.iter_mut().take(has).skip(had).for_each(|times| times[place] = time);
                 stays &= before & !gpus == 0;
@@ -154,14 +158,14 @@ impl Moment {
     }
 
     /// Time has passed.
-    pub(crate) fn advance(&mut self, now: Time, lanes: &[Arc<NodeCalendar>]) {
+    pub(crate) fn advance(&mut self, now: Time, node_calendars: &[Arc<NodeCalendar>]) {
         if !self.is_due(now) {
             return;
         }
         self.now = now;
-        for (place, lane) in lanes.iter().enumerate() {
+        for (place, node_calendar) in node_calendars.iter().enumerate() {
             if self.changes[place] <= now {
-                self.look_at(place, lane);
+                self.look_at(place, node_calendar);
             }
         }
         self.due = self.changes.iter().copied().min().unwrap_or(Time::MAX);
@@ -173,8 +177,8 @@ impl Moment {
     }
 
     /// Whether it says what the nodes say. When a GPU came free in the past does not matter.
-    pub(crate) fn is_true_of(&self, lanes: &[Arc<NodeCalendar>]) -> bool {
-        let fresh = Moment::new(self.now, lanes);
+    pub(crate) fn is_true_of(&self, node_calendars: &[Arc<NodeCalendar>]) -> bool {
+        let fresh = Moment::new(self.now, node_calendars);
         let times = |moment: &Moment| -> Vec<Time> {
             moment.frees.iter().flatten().map(|time| (*time).max(self.now)).collect()
         };
@@ -198,9 +202,9 @@ mod tests {
     const GPUS: usize = 3;
 
     /// A node with bookings: of these GPUs, from when, until when.
-    fn lane(bookings: &[(Layer, u64, i64, i64)]) -> NodeCalendar {
+    fn node_calendar(bookings: &[(Layer, u64, i64, i64)]) -> NodeCalendar {
         let gpu = Gpu { model: Name::new("g").unwrap(), memory: 1 };
-        let mut lane = NodeCalendar::new(Arc::new(Node {
+        let mut node_calendar = NodeCalendar::new(Arc::new(Node {
             id: NodeId(0),
             name: Name::new("n").unwrap(),
             pool: Name::new("p").unwrap(),
@@ -218,20 +222,20 @@ mod tests {
             let holder = BookingHolder::Hold { hold: HoldId(1), part: 0, rank: rank as u32 };
             let take = Take { gpus: *gpus, gpu_share: WHOLE_GPU, ..Default::default() };
             let (from, to) = (Time(*from), Time(*to));
-            lane.add(Booking { holder, from, to, layer: *layer, take });
+            node_calendar.add(Booking { holder, from, to, layer: *layer, take });
         }
-        lane
+        node_calendar
     }
 
     /// When so many GPUs have come free, as it is known at `now`.
-    fn known(lane: &NodeCalendar, now: Time, gpus: usize) -> Option<Time> {
-        let moment = Moment::new(now, &[Arc::new(lane.clone())]);
+    fn known(node_calendar: &NodeCalendar, now: Time, gpus: usize) -> Option<Time> {
+        let moment = Moment::new(now, &[Arc::new(node_calendar.clone())]);
         moment.knows_all().then(|| moment.frees[gpus - 1][0])
     }
 
     #[test]
     fn gpus_that_come_free_and_stay_free_are_known() {
-        let both = lane(&[(Layer::Firm, 0b011, 0, 10), (Layer::Soft, 0b100, 0, 20)]);
+        let both = node_calendar(&[(Layer::Firm, 0b011, 0, 10), (Layer::Soft, 0b100, 0, 20)]);
         let times = [1, 2, 3].map(|gpus| known(&both, Time(0), gpus));
         assert_eq!(times, [Some(Time(10)), Some(Time(10)), Some(Time(20))]);
     }
@@ -239,7 +243,7 @@ mod tests {
     #[test]
     fn gpus_that_are_free_only_for_a_while_are_not_known_as_free() {
         // No more is taken later than now, but what comes free at 10 is taken again at 20.
-        let again = lane(&[(Layer::Firm, 0b111, 0, 10), (Layer::Firm, 0b111, 20, 30)]);
+        let again = node_calendar(&[(Layer::Firm, 0b111, 0, 10), (Layer::Firm, 0b111, 20, 30)]);
         assert!(again.only_frees_after(Time(0)));
         assert_eq!(known(&again, Time(0), 1), None);
         assert_eq!(known(&again, Time(20), 1), Some(Time(30)));
@@ -247,7 +251,7 @@ mod tests {
 
     #[test]
     fn as_many_free_gpus_need_not_be_the_same_ones() {
-        let turns = lane(&[
+        let turns = node_calendar(&[
             (Layer::Firm, 0b111, 0, 10),
             (Layer::Firm, 0b110, 10, 20),
             (Layer::Firm, 0b101, 20, 30),
@@ -270,13 +274,13 @@ mod tests {
         fn what_is_known_is_the_first_instant_with_room_however_long_it_is_for(
             bookings in bookings(), now in 0i64..30, gpus in 1..=GPUS, lasting in 1i64..40,
         ) {
-            let lane = lane(&bookings);
+            let node_calendar = node_calendar(&bookings);
             let has_room = |from: &i64| {
                 let (from, to) = (Time(*from), Time(*from + lasting));
-                let taken = lane.peak(from, to, to);
+                let taken = node_calendar.peak(from, to, to);
                 taken[GPU0..][..GPUS].iter().filter(|used| **used == 0).count() >= gpus
             };
-            if let Some(known) = known(&lane, Time(now), gpus) {
+            if let Some(known) = known(&node_calendar, Time(now), gpus) {
                 prop_assert_eq!(Some(known.0), (now..60).find(has_room));
             }
         }

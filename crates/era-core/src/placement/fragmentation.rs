@@ -44,8 +44,8 @@ pub(super) struct Free {
 
 impl Free {
     /// What is left of the node beside `taken`.
-    pub(super) fn beside(taken: &[u32], lane: &NodeCalendar) -> Free {
-        let capacity = &lane.node.capacity;
+    pub(super) fn beside(taken: &[u32], node_calendar: &NodeCalendar) -> Free {
+        let capacity = &node_calendar.node.capacity;
         let count = capacity.gpus.len();
         let mut gpus = [0; GPUS_PER_NODE_MAX];
         for (free, used) in gpus.iter_mut().zip(&taken[GPU0..GPU0 + count]) {
@@ -189,23 +189,38 @@ impl<'a> Workload<'a> {
     }
 
     /// How much one such replica raises what is useless here, in steps of the resolution.
-    pub(super) fn gradient(&self, lane: &NodeCalendar, free: &Free, each: &Resources) -> i64 {
-        let node = &lane.node.capacity;
-        let Some((after, _)) = self.best(lane, free, each) else { return i64::MAX };
+    pub(super) fn gradient(
+        &self,
+        node_calendar: &NodeCalendar,
+        free: &Free,
+        each: &Resources,
+    ) -> i64 {
+        let node = &node_calendar.node.capacity;
+        let Some((after, _)) = self.best(node_calendar, free, each) else { return i64::MAX };
         let rise = after - self.useless(free, node);
         let step = RESOLUTION * self.weight;
         (rise + step / 2).div_euclid(step)
     }
 
     /// The GPUs on which one such replica does least harm.
-    pub(super) fn gpus(&self, lane: &NodeCalendar, taken: &[u32], each: &Resources) -> Option<u64> {
-        self.best(lane, &Free::beside(taken, lane), each).map(|(_, mask)| mask)
+    pub(super) fn gpus(
+        &self,
+        node_calendar: &NodeCalendar,
+        taken: &[u32],
+        each: &Resources,
+    ) -> Option<u64> {
+        self.best(node_calendar, &Free::beside(taken, node_calendar), each).map(|(_, mask)| mask)
     }
 
     /// What is useless afterwards, and the GPUs: for a share of a GPU the one on which it hurts
     /// least; whole ones are all alike, and the first that are free are taken.
-    fn best(&self, lane: &NodeCalendar, free: &Free, each: &Resources) -> Option<(i64, u64)> {
-        let node = &lane.node.capacity;
+    fn best(
+        &self,
+        node_calendar: &NodeCalendar,
+        free: &Free,
+        each: &Resources,
+    ) -> Option<(i64, u64)> {
+        let node = &node_calendar.node.capacity;
         let suitable = |index: &usize| suits(&node.gpus[*index], each);
         if each.gpu == 0 || each.gpu >= WHOLE_GPU {
             let whole = (0..free.count).filter(|i| free.gpus[*i] == WHOLE_GPU).filter(suitable);

@@ -60,11 +60,17 @@ pub struct Choice<'a> {
 impl Gang<'_> {
     /// How many replicas of `each` this node can take, at most `most`; `taken` becomes what is
     /// taken there.
-    fn room(&self, lane: &NodeCalendar, each: &Resources, most: u32, taken: &mut Load) -> u32 {
-        let count = lane.room(self.from, self.to, self.soft_to, each, most, taken);
+    fn room(
+        &self,
+        node_calendar: &NodeCalendar,
+        each: &Resources,
+        most: u32,
+        taken: &mut Load,
+    ) -> u32 {
+        let count = node_calendar.room(self.from, self.to, self.soft_to, each, most, taken);
         // Preemptible work makes room for a promise, not for an absence of the node.
         let queued = self.eligible.purpose == Purpose::Queue;
-        if queued && lane.node.is_away(self.from, self.soft_to) { 0 } else { count }
+        if queued && node_calendar.node.is_away(self.from, self.soft_to) { 0 } else { count }
     }
 
     /// The nodes that may have enough whole GPUs free; all of them where a share is asked for.
@@ -96,11 +102,11 @@ impl Gang<'_> {
         let mut left = replicas;
         let mut taken = Load::zero(0);
         let perhaps = self.perhaps(pool, &self.request.each);
-        for (index, lane) in pool.lanes.iter().enumerate() {
-            if !perhaps.at(index) || !lane.admits(&self.eligible) {
+        for (index, node_calendar) in pool.nodes.iter().enumerate() {
+            if !perhaps.at(index) || !node_calendar.admits(&self.eligible) {
                 continue;
             }
-            left -= self.room(lane, &self.request.each, self.per_node(left), &mut taken);
+            left -= self.room(node_calendar, &self.request.each, self.per_node(left), &mut taken);
             if left == 0 {
                 return true;
             }
@@ -112,12 +118,13 @@ impl Gang<'_> {
         let mut sums: std::collections::BTreeMap<Near<'_>, u32> = Default::default();
         let mut taken = Load::zero(0);
         let perhaps = self.perhaps(pool, &self.request.each);
-        for (index, lane) in pool.lanes.iter().enumerate() {
-            if !perhaps.at(index) || !lane.admits(&self.eligible) {
+        for (index, node_calendar) in pool.nodes.iter().enumerate() {
+            if !perhaps.at(index) || !node_calendar.admits(&self.eligible) {
                 continue;
             }
-            let count = self.room(lane, &self.request.each, self.per_node(replicas), &mut taken);
-            let sum = sums.entry(near(lane, topology)).or_default();
+            let count =
+                self.room(node_calendar, &self.request.each, self.per_node(replicas), &mut taken);
+            let sum = sums.entry(near(node_calendar, topology)).or_default();
             *sum += count;
             if *sum >= replicas {
                 return true;
@@ -137,7 +144,7 @@ impl Gang<'_> {
     /// A place that holds a whole total of GPUs.
     fn place_of_split<'a>(&self, pool: &'a PoolCalendar, same: Topology) -> Option<Near<'a>> {
         let places: std::collections::BTreeSet<Near<'a>> =
-            pool.lanes.iter().map(|l| near(l, same)).collect();
+            pool.nodes.iter().map(|l| near(l, same)).collect();
         places.into_iter().find(|p| self.fits_split_on(pool, |l| near(l, same) == *p))
     }
 
@@ -151,11 +158,14 @@ impl Gang<'_> {
         };
         let wanted = whole.map_or(0, |w| w.count);
         let (mut found, mut rest_found) = (0, rest.is_none());
-        for lane in pool.lanes.iter().filter(|l| l.admits(&self.eligible) && here(l)) {
-            let taken = lane.peak(self.from, self.to, self.soft_to);
-            if found < wanted && whole.is_some_and(|w| lane.count(&taken, &w.each, 1) > 0) {
+        for node_calendar in pool.nodes.iter().filter(|l| l.admits(&self.eligible) && here(l)) {
+            let taken = node_calendar.peak(self.from, self.to, self.soft_to);
+            if found < wanted && whole.is_some_and(|w| node_calendar.count(&taken, &w.each, 1) > 0)
+            {
                 found += 1;
-            } else if !rest_found && rest.is_some_and(|r| lane.count(&taken, &r.each, 1) > 0) {
+            } else if !rest_found
+                && rest.is_some_and(|r| node_calendar.count(&taken, &r.each, 1) > 0)
+            {
                 rest_found = true;
             }
             if found == wanted && rest_found {
@@ -173,7 +183,7 @@ impl Gang<'_> {
         if let (true, Some(same)) = (distinct, self.request.constraints.same) {
             // Its parts are placed one by one, so the place that holds all of them comes first.
             let place = self.place_of_split(pool, same)?;
-            let outside = pool.lanes.iter().filter(|l| near(l, same) != place);
+            let outside = pool.nodes.iter().filter(|l| near(l, same) != place);
             used.extend(outside.map(|l| l.node.id));
         }
         for block in self.request.blocks(pool.gpus_per_node) {
@@ -235,38 +245,39 @@ impl Gang<'_> {
         let exact = block.each.is_plain() && scores.goes_by_sums();
         let perhaps = if now.is_some() { Perhaps::ALL } else { self.perhaps(pool, &block.each) };
         let frees = pool.frees(&block.each).filter(|_| self.soft_to > self.from);
-        for (index, lane) in pool.lanes.iter().enumerate() {
+        for (index, node_calendar) in pool.nodes.iter().enumerate() {
             let free = now.map(|nodes| &nodes[index]);
             let fitting = free.map_or(most, |free| free.count(&block.each, most));
             if fitting == 0
                 || frees.is_some_and(|times| times[index] > self.from)
                 || !perhaps.at(index)
-                || !lane.admits(&self.eligible)
-                || exclude.contains(&lane.node.id)
+                || !node_calendar.admits(&self.eligible)
+                || exclude.contains(&node_calendar.node.id)
             {
                 continue;
             }
             if let Some(free) = free.filter(|free| exact && free.steady) {
-                let (disturbs, left) = (self.disturbs(lane), (free.gpu, free.cpu, free.memory));
+                let (disturbs, left) =
+                    (self.disturbs(node_calendar), (free.gpu, free.cpu, free.memory));
                 let score = scores.of_left(left);
-                options.push(Candidate { lane: index, count: fitting, disturbs, left, score });
+                options.push(Candidate { node: index, count: fitting, disturbs, left, score });
                 continue;
             }
-            let count = self.room(lane, &block.each, most, &mut taken);
+            let count = self.room(node_calendar, &block.each, most, &mut taken);
             if count > 0 {
-                let (disturbs, left) = (self.disturbs(lane), left(lane, &taken));
-                let score = scores.of(lane, &taken, left);
-                options.push(Candidate { lane: index, count, disturbs, left, score });
+                let (disturbs, left) = (self.disturbs(node_calendar), left(node_calendar, &taken));
+                let score = scores.of(node_calendar, &taken, left);
+                options.push(Candidate { node: index, count, disturbs, left, score });
             }
         }
         options
     }
 
     /// Whether others would have to make room there, now or later.
-    fn disturbs(&self, lane: &NodeCalendar) -> bool {
+    fn disturbs(&self, node_calendar: &NodeCalendar) -> bool {
         match self.eligible.purpose {
-            Purpose::Queue => !lane.node.closed,
-            Purpose::Promise => lane.has_soft(self.from, self.to),
+            Purpose::Queue => !node_calendar.node.closed,
+            Purpose::Promise => node_calendar.has_soft(self.from, self.to),
         }
     }
 
@@ -295,12 +306,12 @@ impl Gang<'_> {
         for topology in levels {
             let mut sums: std::collections::BTreeMap<Near<'_>, u32> = Default::default();
             for option in &options {
-                *sums.entry(near(&pool.lanes[option.lane], *topology)).or_default() += option.count;
+                *sums.entry(near(&pool.nodes[option.node], *topology)).or_default() += option.count;
             }
             let tightest =
                 sums.into_iter().filter(|(_, sum)| *sum >= wanted).min_by_key(|(_, sum)| *sum);
             if let Some((place, _)) = tightest {
-                let here = |o: &Candidate| near(&pool.lanes[o.lane], *topology) == place;
+                let here = |o: &Candidate| near(&pool.nodes[o.node], *topology) == place;
                 return Some(options.iter().filter(|o| here(o)).copied().collect());
             }
         }
@@ -319,12 +330,12 @@ impl Gang<'_> {
         let seating = Seating::new(choice);
         let mut seats = Vec::with_capacity(wanted as usize);
         for (index, count) in order {
-            let lane = &pool.lanes[index];
-            let mut taken = lane.peak(self.from, self.to, self.soft_to);
+            let node_calendar = &pool.nodes[index];
+            let mut taken = node_calendar.peak(self.from, self.to, self.soft_to);
             for _ in 0..count.min(wanted - seats.len() as u32) {
-                let Some(gpus) = seating.gpus(lane, &taken, each) else { break };
-                taken.add(&lane.take(each, gpus));
-                seats.push(Seat { node: lane.node.id, gpus });
+                let Some(gpus) = seating.gpus(node_calendar, &taken, each) else { break };
+                taken.add(&node_calendar.take(each, gpus));
+                seats.push(Seat { node: node_calendar.node.id, gpus });
             }
         }
         debug_assert_eq!(seats.len(), wanted as usize, "what was counted must also be seated");
@@ -347,8 +358,8 @@ impl Perhaps {
 }
 
 /// What a node has beside what is taken.
-fn left(lane: &NodeCalendar, taken: &Load) -> Left {
-    let capacity = &lane.node.capacity;
+fn left(node_calendar: &NodeCalendar, taken: &Load) -> Left {
+    let capacity = &node_calendar.node.capacity;
     let gpus = &taken[GPU0..GPU0 + capacity.gpus.len()];
     (
         gpus.iter().map(|used| WHOLE_GPU.saturating_sub(*used)).sum(),
@@ -357,6 +368,6 @@ fn left(lane: &NodeCalendar, taken: &Load) -> Left {
     )
 }
 
-fn near(lane: &NodeCalendar, topology: Topology) -> Near<'_> {
-    Near::of(&lane.node, topology)
+fn near(node_calendar: &NodeCalendar, topology: Topology) -> Near<'_> {
+    Near::of(&node_calendar.node, topology)
 }

@@ -9,7 +9,7 @@ use super::score::Left;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
     /// Its place in the pool.
-    pub(super) lane: usize,
+    pub(super) node: usize,
     pub(super) count: u32,
     /// Open nodes with preemptible work in the way come last, for queue work those open to
     /// promises do.
@@ -31,9 +31,9 @@ pub(super) fn order(
         return spread_out(options, wanted);
     }
     match scorer {
-        Scorer::FirstFit => options.sort_by_key(|o| (o.disturbs, o.lane)),
+        Scorer::FirstFit => options.sort_by_key(|o| (o.disturbs, o.node)),
         Scorer::BestFit | Scorer::Fgd | Scorer::LeastStranded => {
-            options.sort_by_key(|o| (o.disturbs, o.score, o.left, o.lane));
+            options.sort_by_key(|o| (o.disturbs, o.score, o.left, o.node));
         }
         Scorer::Consolidate => return consolidate(options, wanted),
     }
@@ -44,7 +44,7 @@ pub(super) fn order(
             break;
         }
         let count = option.count.min(left);
-        order.push((option.lane, count));
+        order.push((option.node, count));
         left -= count;
     }
     order
@@ -55,7 +55,7 @@ fn consolidate(mut options: Vec<Candidate>, wanted: u32) -> Vec<(usize, u32)> {
     if let Some(one) = finishing(&options, wanted) {
         return vec![(one, wanted)];
     }
-    options.sort_by_key(|o| (o.disturbs, std::cmp::Reverse(o.count), o.left, o.lane));
+    options.sort_by_key(|o| (o.disturbs, std::cmp::Reverse(o.count), o.left, o.node));
     let mut order = Vec::new();
     let mut left = wanted;
     let mut rest = &options[..];
@@ -64,7 +64,7 @@ fn consolidate(mut options: Vec<Candidate>, wanted: u32) -> Vec<(usize, u32)> {
             order.push((last, left));
             break;
         }
-        order.push((rest[0].lane, rest[0].count));
+        order.push((rest[0].node, rest[0].count));
         left -= rest[0].count;
         rest = &rest[1..];
     }
@@ -74,13 +74,13 @@ fn consolidate(mut options: Vec<Candidate>, wanted: u32) -> Vec<(usize, u32)> {
 /// The fullest node that takes all that are left.
 fn finishing(options: &[Candidate], left: u32) -> Option<usize> {
     let takes_all = options.iter().filter(|o| o.count >= left);
-    takes_all.min_by_key(|o| (o.disturbs, o.left, o.lane)).map(|o| o.lane)
+    takes_all.min_by_key(|o| (o.disturbs, o.left, o.node)).map(|o| o.node)
 }
 
 /// One replica a node, emptiest first, and again until all are seated.
 fn spread_out(mut options: Vec<Candidate>, wanted: u32) -> Vec<(usize, u32)> {
-    options.sort_by_key(|o| (o.disturbs, std::cmp::Reverse(o.left), o.lane));
-    let mut counts: Vec<(usize, u32, u32)> = options.iter().map(|o| (o.lane, 0, o.count)).collect();
+    options.sort_by_key(|o| (o.disturbs, std::cmp::Reverse(o.left), o.node));
+    let mut counts: Vec<(usize, u32, u32)> = options.iter().map(|o| (o.node, 0, o.count)).collect();
     let mut left = wanted;
     while left > 0 {
         let before = left;
@@ -94,5 +94,5 @@ fn spread_out(mut options: Vec<Candidate>, wanted: u32) -> Vec<(usize, u32)> {
             break;
         }
     }
-    counts.into_iter().filter(|(_, n, _)| *n > 0).map(|(lane, n, _)| (lane, n)).collect()
+    counts.into_iter().filter(|(_, n, _)| *n > 0).map(|(node, n, _)| (node, n)).collect()
 }

@@ -44,7 +44,7 @@ impl<'a> Scores<'a> {
         let rule = match (choice.scorer, measure(choice.scorer)) {
             (_, Some(measure)) => Rule::Gradient(Workload::new(choice.typical, measure)),
             (Scorer::BestFit, None) => {
-                let cpu_max = pool.lanes.iter().map(|l| l.node.capacity.cpu).max().unwrap_or(0);
+                let cpu_max = pool.nodes.iter().map(|l| l.node.capacity.cpu).max().unwrap_or(0);
                 let gpu_max = i64::from(pool.gpus_per_node * WHOLE_GPU);
                 Rule::Left { cpu_max: i64::from(cpu_max).max(1), gpu_max: gpu_max.max(1) }
             }
@@ -70,15 +70,15 @@ impl<'a> Scores<'a> {
     }
 
     /// The score of a node that can take a replica beside `taken`.
-    pub(super) fn of(&mut self, lane: &'a NodeCalendar, taken: &Load, left: Left) -> i64 {
+    pub(super) fn of(&mut self, node_calendar: &'a NodeCalendar, taken: &Load, left: Left) -> i64 {
         match &self.rule {
             Rule::None | Rule::Left { .. } => self.of_left(left),
             Rule::Gradient(workload) => {
-                let free = Free::beside(taken, lane);
+                let free = Free::beside(taken, node_calendar);
                 let anywhere = workload.is_anywhere() && is_anywhere(self.each);
-                let node = (!anywhere).then_some(&lane.node.capacity);
+                let node = (!anywhere).then_some(&node_calendar.node.capacity);
                 let known = self.known.entry((free, node));
-                *known.or_insert_with(|| workload.gradient(lane, &free, self.each))
+                *known.or_insert_with(|| workload.gradient(node_calendar, &free, self.each))
             }
         }
     }
@@ -93,10 +93,15 @@ impl<'a> Seating<'a> {
     }
 
     /// GPUs for one replica beside `taken`, by the same rule that chose the node.
-    pub(super) fn gpus(&self, lane: &NodeCalendar, taken: &[u32], each: &Resources) -> Option<u64> {
+    pub(super) fn gpus(
+        &self,
+        node_calendar: &NodeCalendar,
+        taken: &[u32],
+        each: &Resources,
+    ) -> Option<u64> {
         match &self.0 {
-            Some(workload) => workload.gpus(lane, taken, each),
-            None => lane.choose_gpus(taken, each),
+            Some(workload) => workload.gpus(node_calendar, taken, each),
+            None => node_calendar.choose_gpus(taken, each),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Counter-offers: what a refused bid would have to change to be accepted.
 
-use super::decide::{Notes, cheapest, search_in, search_places, window};
+use super::decision::Notes;
+use super::places::{Place, cheapest, places, window};
 use crate::bid::{Bid, Request, Shape};
 use crate::ledger::Account;
 use crate::market::Weights;
@@ -87,10 +88,9 @@ fn offer(
 fn nearest_window(state: &State, user: UserId, request: &Request, now: Time) -> Option<Offer> {
     let (from, to) = window(state, request, now);
     let latest = now + state.settings.horizon - request.duration;
-    let places = search_places(state, user, request, (now, latest)).ok()?;
     let mut ends = Vec::new();
-    for (pool, allowed) in &places {
-        let search = search_in(state, user, request, now, pool, allowed);
+    for place in &places(state, user, request, (now, latest)).ok()? {
+        let search = place.search(state, user, request, now);
         let (earlier, later) = if search.is_simple() {
             let survey = search.survey(from, to, latest);
             (survey.before, survey.after)
@@ -140,9 +140,9 @@ fn largest(state: &State, user: UserId, request: &Request, now: Time) -> Option<
     let mut upper = wanted;
     if simple && range.0 <= range.1 {
         let one = sized(1);
-        let places = search_places(state, user, &one, range).ok()?;
-        let counts = places.iter().map(|(pool, allowed)| {
-            let search = search_in(state, user, request, now, pool, allowed);
+        let places = places(state, user, &one, range).ok()?;
+        let counts = places.iter().map(|place| {
+            let search = place.search(state, user, request, now);
             search.most_replicas(&search.by_slot(range.0, range.1), range.0, range.1)
         });
         let most = counts.max().unwrap_or(0);
@@ -201,9 +201,9 @@ fn openings(
     now: Time,
     (from, to): (Time, Time),
 ) -> Option<Vec<Openings>> {
-    let all = Starts::All;
     let of = |pool| {
-        let search = search_in(state, user, request, now, pool, &all);
+        let place = Place { pool, allowed: Starts::All };
+        let search = place.search(state, user, request, now);
         if search.is_simple() { search.openings(from, to) } else { None }
     };
     state.calendar.pools().iter().map(|pool| of(pool)).collect()
@@ -219,10 +219,11 @@ fn has_room(
     openings: Option<&[Openings]>,
 ) -> bool {
     let (from, to) = window(state, request, now);
-    let Ok(places) = search_places(state, user, request, (from, to)) else { return false };
-    places.iter().any(|(pool, allowed)| {
-        let search = search_in(state, user, request, now, pool, allowed);
-        let index = state.calendar.pools().iter().position(|p| p.pool.name == pool.pool.name);
+    let Ok(places) = places(state, user, request, (from, to)) else { return false };
+    places.iter().any(|place| {
+        let search = place.search(state, user, request, now);
+        let name = &place.pool.pool.name;
+        let index = state.calendar.pools().iter().position(|p| p.pool.name == *name);
         match openings.zip(index).and_then(|(openings, index)| openings.get(index)) {
             Some(openings) => search.has_room_in(openings, from, to),
             None => {

@@ -2,65 +2,18 @@
 
 use std::cmp::Reverse;
 
-use super::{MenuLine, Quote, rearrange};
-use crate::bid::{Bid, Request, Window, units_in_range};
-use crate::calendar::{BookingHolder, Calendar, PoolCalendar, Seat};
+use super::decision::{Decision, Notes};
+use super::places::{places, starts_of};
+use super::{MenuLine, rearrange};
+use crate::bid::{Bid, Request, units_in_range};
 use crate::cluster::Purpose;
 use crate::job::Plan;
 use crate::market::Weights;
-use crate::offer::Offer;
 use crate::refusal::Refusal;
-use crate::search::{Found, Search};
-use crate::starts::Starts;
+use crate::search::Found;
 use crate::state::State;
 use crate::units::{Money, Time, UserId};
 use crate::usage::Usage;
-
-/// What is decided on a bid that is accepted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Decision {
-    pub(crate) alternative: usize,
-    /// A plan and a price for each request. Seats are left out where they were not asked for.
-    pub(crate) parts: Vec<(Plan, Money)>,
-    /// Promises that have to move for it.
-    pub(crate) moves: Vec<Move>,
-}
-
-/// A replica that has not started moves to another seat.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Move {
-    pub(crate) holder: BookingHolder,
-    pub(crate) from: Seat,
-    pub(crate) to: Seat,
-}
-
-impl Decision {
-    pub(crate) fn price(&self) -> Money {
-        Money(self.parts.iter().map(|(_, price)| price.0).sum())
-    }
-
-    fn start(&self) -> Time {
-        self.parts.iter().map(|(plan, _)| plan.from).min().unwrap_or_default()
-    }
-
-    pub(crate) fn quote(&self) -> Quote {
-        Quote::of(self.alternative as u8, &self.parts)
-    }
-
-    /// What decides between two of them: the more it leaves of the value, then the cheaper, then
-    /// the earlier.
-    fn merit(&self, worth: Money) -> (i64, Reverse<Money>, Reverse<Time>) {
-        (worth.0.saturating_sub(self.price().0), Reverse(self.price()), Reverse(self.start()))
-    }
-}
-
-/// What is found on the way to a refusal, and need not be looked for again by whoever looks for
-/// counter-offers to a bid of one request.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Notes {
-    /// The nearest run outside the window, where it was looked for.
-    pub(super) window: Option<Option<Offer>>,
-}
 
 /// Decides on a bid. Refuses, or returns what maximises value minus price.
 pub(crate) fn decide(
@@ -140,91 +93,6 @@ fn check_gang(state: &State, user: UserId, request: &Request) -> Result<(), Refu
     state.cluster.check_gang(&state.eligibility(request, user, Purpose::Promise), request.shape)
 }
 
-/// The window of a request, clipped to now, the horizon and an earlier request's finish.
-fn starts_of(state: &State, request: &Request, now: Time, after: Time) -> (Time, Time) {
-    let Window { earliest, deadline } = request.window;
-    let deadline = deadline.min(now + state.settings.horizon);
-    (earliest.max(now).max(after), deadline - request.duration)
-}
-
-/// A request in a pool, ready to be searched, and the starts that quotas and caps leave.
-struct Place<'a> {
-    pool: &'a PoolCalendar,
-    allowed: Starts,
-}
-
-/// The pools that a request may use. Refused if quotas or caps leave no start in any.
-fn places<'a>(
-    state: &State,
-    calendar: &'a Calendar,
-    user: UserId,
-    request: &Request,
-    range: (Time, Time),
-) -> Result<Vec<Place<'a>>, Refusal> {
-    let units = request.units();
-    let duration = request.duration;
-    let by_quota = state.usage.allowed_starts(&state.accounts, user, range, duration, units)?;
-    if by_quota.is_empty() {
-        let (from, to) = range;
-        state.usage.room(&state.accounts, user, from, to + duration, units)?;
-        return Err(Refusal::NoRoom);
-    }
-    let eligible = state.eligibility(request, user, Purpose::Promise);
-    let mut places = Vec::new();
-    let mut refused = None;
-    for pool in calendar.pools() {
-        let named = request.constraints.pool.as_ref();
-        if named.is_some_and(|name| *name != pool.pool.name)
-            || !pool.lanes.iter().any(|l| eligible.allows(&l.node))
-        {
-            continue;
-        }
-        match state.level_starts(&pool.pool.name, user, range, duration, units) {
-            Ok(by_level) => places.push(Place { pool, allowed: by_quota.clone().and(by_level) }),
-            Err(refusal) => refused = Some(refusal),
-        }
-    }
-    match refused {
-        Some(refusal) if places.is_empty() => Err(refusal),
-        _ => Ok(places),
-    }
-}
-
-fn search<'a>(
-    state: &State,
-    calendar: &'a Calendar,
-    place: &'a Place<'a>,
-    user: UserId,
-    request: &'a Request,
-    now: Time,
-) -> Search<'a> {
-    let soft_to = state.soft_to(now);
-    let eligible = state.eligibility(request, user, Purpose::Promise);
-    let (pool, allowed) = (place.pool, &place.allowed);
-    Search { calendar, pool, request, eligible, now, soft_to, with_soft: false, allowed }
-}
-
-/// A search for a promise in one of the [`search_places`].
-pub(super) fn search_in<'a>(
-    state: &'a State,
-    user: UserId,
-    request: &'a Request,
-    now: Time,
-    pool: &'a PoolCalendar,
-    allowed: &'a Starts,
-) -> Search<'a> {
-    Search {
-        calendar: &state.calendar,
-        pool,
-        request,
-        eligible: state.eligibility(request, user, Purpose::Promise),
-        now,
-        soft_to: state.soft_to(now),
-        with_soft: false,
-        allowed,
-    }
-}
-
 /// The best start of one request in any pool.
 fn single(
     state: &State,
@@ -235,7 +103,7 @@ fn single(
     notes: &mut Notes,
 ) -> Result<(Decision, Money), Refusal> {
     let (from, to) = starts_of(state, request, now, now);
-    let places = places(state, &state.calendar, bid.user, request, (from, to))?;
+    let places = places(state, bid.user, request, (from, to))?;
     // Prices are compared as they are before rounding, here as within a search.
     let merit = |found: Found, worth: Money| {
         let gain = Weights::raw_of(worth) as i128 - found.raw as i128;
@@ -243,7 +111,7 @@ fn single(
     };
     let mut best: Option<(Found, Decision, Money)> = None;
     for place in &places {
-        let search = search(state, &state.calendar, place, bid.user, request, now);
+        let search = place.search(state, bid.user, request, now);
         // The value is the same for all starts of a step, so the cheapest of each will do.
         let mut step_from = from;
         for step in bid.value.steps() {
@@ -253,7 +121,7 @@ fn single(
                 let better =
                     best.as_ref().is_none_or(|(b, _, w)| merit(found, step.worth) > merit(*b, *w));
                 if better {
-                    let plan = plan_of(request, place.pool, found, Vec::new());
+                    let plan = place.plan(request, found, Vec::new());
                     let decision =
                         Decision { alternative, parts: vec![(plan, price)], moves: Vec::new() };
                     best = Some((found, decision, step.worth));
@@ -274,26 +142,11 @@ fn single(
     if with_seats {
         let plan = &mut decision.parts[0].0;
         let place = places.iter().find(|p| p.pool.pool.name == plan.pool).ok_or(Refusal::NoRoom)?;
-        let search = search(state, &state.calendar, place, bid.user, request, now);
+        let search = place.search(state, bid.user, request, now);
         let gang = search.gang(plan.from);
         plan.seats = gang.place(place.pool, state.choice()).ok_or(Refusal::NoRoom)?;
     }
     Ok((decision, worth))
-}
-
-pub(super) fn plan_of(
-    request: &Request,
-    pool: &PoolCalendar,
-    found: Found,
-    seats: Vec<Seat>,
-) -> Plan {
-    Plan {
-        pool: pool.pool.name.clone(),
-        from: found.start,
-        to: found.start + request.duration,
-        seats,
-        gpus_per_node: pool.gpus_per_node,
-    }
 }
 
 /// Several requests together: one after the other, each at its cheapest start beside those
@@ -340,18 +193,18 @@ fn together(
         let after = finished.map(|(plan, _)| plan.to).max().unwrap_or(now);
         let (from, to) = starts_of(state, request, now, after);
         let to = to.min(by - request.duration);
-        let places = places(&scratch, &scratch.calendar, user, request, (from, to))?;
+        let places = places(&scratch, user, request, (from, to))?;
         let cheapest = places
             .iter()
             .filter_map(|place| {
-                let search = search(&scratch, &scratch.calendar, place, user, request, now);
+                let search = place.search(&scratch, user, request, now);
                 search.cheapest(from, to).map(|found| (found, place))
             })
             .min_by_key(|(found, _)| *found);
         let (found, place) = cheapest.ok_or(Refusal::NoRoom)?;
-        let gang = search(&scratch, &scratch.calendar, place, user, request, now).gang(found.start);
+        let gang = place.search(&scratch, user, request, now).gang(found.start);
         let seats = gang.place(place.pool, state.choice()).ok_or(Refusal::NoRoom)?;
-        let plan = plan_of(request, place.pool, found, seats);
+        let plan = place.plan(request, found, seats);
         let price = Weights::price(found.raw).ok_or(Refusal::TooLarge)?;
         drop(places);
         scratch.set_aside((user, group), index as u16, request, &plan);
@@ -372,10 +225,10 @@ pub(super) fn menu(
     check_gang(state, user, request)?;
     let from = request.window.earliest.max(now);
     let to = now + state.settings.horizon - request.duration;
-    let places = places(state, &state.calendar, user, request, (from, to))?;
+    let places = places(state, user, request, (from, to))?;
     let mut lines: Vec<(Time, u128)> = Vec::new();
     for place in &places {
-        let search = search(state, &state.calendar, place, user, request, now);
+        let search = place.search(state, user, request, now);
         search.each_with_room(from, to, |found| lines.push((found.start, found.raw)));
     }
     lines.sort_unstable();
@@ -391,37 +244,4 @@ pub(super) fn menu(
         }
     }
     Ok(menu)
-}
-
-/// The cheapest start of one request, whatever it is worth, in `[from, to]`.
-pub(super) fn cheapest(
-    state: &State,
-    user: UserId,
-    request: &Request,
-    now: Time,
-    (from, to): (Time, Time),
-) -> Option<(Found, Money)> {
-    if from > to {
-        return None;
-    }
-    let places = places(state, &state.calendar, user, request, (from, to)).ok()?;
-    let found = places
-        .iter()
-        .filter_map(|p| search(state, &state.calendar, p, user, request, now).cheapest(from, to))
-        .min()?;
-    Some((found, Weights::price(found.raw)?))
-}
-
-pub(super) fn window(state: &State, request: &Request, now: Time) -> (Time, Time) {
-    starts_of(state, request, now, now)
-}
-
-pub(super) fn search_places<'a>(
-    state: &'a State,
-    user: UserId,
-    request: &'a Request,
-    range: (Time, Time),
-) -> Result<Vec<(&'a PoolCalendar, Starts)>, Refusal> {
-    let places = places(state, &state.calendar, user, request, range)?;
-    Ok(places.into_iter().map(|p| (p.pool, p.allowed)).collect())
 }

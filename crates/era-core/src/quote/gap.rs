@@ -13,8 +13,8 @@ use crate::market::Weights;
 use crate::search::{Found, Search, Survey};
 use crate::units::{Span, Time};
 
-use super::rearrange::CLEARINGS_MAX;
-
+/// How many nodes are cleared for trial for each start, and so how many replicas moves can seat.
+pub(super) const CLEARINGS_MAX: u32 = 12;
 /// Stretches of like starts that are tried in a gap at most.
 const STRETCHES_MAX: usize = 16;
 /// Nodes times stretches that are tried: every try looks at all nodes of the pool.
@@ -124,7 +124,7 @@ impl<'a> Gap<'a> {
 
     /// The stretches of the gap that lack the fewest replicas, the earliest among equals.
     fn stretches(&self) -> Vec<Stretch> {
-        let nodes = self.search.pool.lanes.len().max(1);
+        let nodes = self.search.pool.nodes.len().max(1);
         let most = (LOOKS_MAX / nodes).clamp(1, STRETCHES_MAX);
         let mut runs = self.runs();
         runs.sort_unstable();
@@ -175,10 +175,10 @@ impl<'a> Gap<'a> {
         };
         let duration = self.search.request.duration;
         if starts > 1 {
-            for lane in &self.search.pool.lanes {
+            for node_calendar in &self.search.pool.nodes {
                 // A run meets what begins before its end, and no longer what ends by its start.
-                lane.turns(run.first, run.last, &mut mark);
-                lane.turns(run.first + duration - Span(1), run.last + duration, |at| {
+                node_calendar.turns(run.first, run.last, &mut mark);
+                node_calendar.turns(run.first + duration - Span(1), run.last + duration, |at| {
                     mark(Time(at.0 - duration.0 + 1));
                 });
             }

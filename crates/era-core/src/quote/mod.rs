@@ -6,16 +6,20 @@
 
 mod counter;
 mod decide;
+mod decision;
 mod gap;
+mod places;
 mod rearrange;
 
 use serde::{Deserialize, Serialize};
 
 pub(crate) use counter::counter_offers;
-pub(crate) use decide::{Decision, Move, decide};
+pub(crate) use decide::decide;
+pub(crate) use decision::{Decision, Move};
 
 use self::counter::counter_offers_by;
-use self::decide::{Notes, decide_noting};
+use self::decide::decide_noting;
+use self::decision::Notes;
 use crate::bid::{Bid, Request};
 use crate::market::Weights;
 use crate::offer::{CounterOffers, Declined, Quote};

@@ -10,8 +10,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::counter::nearest_of;
-use super::decide::{Decision, Move, Notes, plan_of, search_in, search_places, window};
-use super::gap::{Bar, Gap};
+use super::decision::{Decision, Move, Notes};
+use super::gap::{Bar, CLEARINGS_MAX, Gap};
+use super::places::{places, window};
 use crate::bid::{Bid, Request, Shape};
 use crate::calendar::{Booking, BookingHolder, Calendar, Layer, NodeCalendar, Seat};
 use crate::cluster::{Eligibility, Purpose};
@@ -27,9 +28,6 @@ const NODES_MAX: usize = 32;
 const NODES_MIN: usize = 8;
 /// Nodes that are tried times nodes that are looked at for each.
 const LOOKS_MAX: usize = 8192;
-
-/// How many nodes are cleared for trial for each start, and so how many replicas moves can seat.
-pub(super) const CLEARINGS_MAX: u32 = 12;
 
 /// Room for a request by moving others, at the best of the starts that may be served so.
 pub(super) fn rearrange(
@@ -54,11 +52,9 @@ pub(super) fn rearrange(
     }
     // Around the window as well: what is there decides which starts may be served.
     let whole = (now, now + state.settings.horizon - request.duration);
-    let places = search_places(state, bid.user, request, whole)?;
-    let searches: Vec<Search<'_>> = places
-        .iter()
-        .map(|(pool, allowed)| search_in(state, bid.user, request, now, pool, allowed))
-        .collect();
+    let places = places(state, bid.user, request, whole)?;
+    let searches: Vec<Search<'_>> =
+        places.iter().map(|place| place.search(state, bid.user, request, now)).collect();
     let gaps: Vec<Gap<'_>> =
         searches.iter().map(|search| Gap::around(search, (from, to), whole.1)).collect();
     let nearest = Bar::nearest(&gaps);
@@ -81,9 +77,9 @@ pub(super) fn rearrange(
     }
     tries.sort_unstable();
     for (_, found, place, price, worth) in tries {
-        let (pool, search) = (places[place].0, &searches[place]);
-        if let Some((seats, moves)) = make_room(state, search, &pool.pool.name, found.start) {
-            let plan = plan_of(request, pool, found, seats);
+        let (place, search) = (&places[place], &searches[place]);
+        if let Some((seats, moves)) = make_room(state, search, &place.pool.pool.name, found.start) {
+            let plan = place.plan(request, found, seats);
             return Ok((Decision { alternative, parts: vec![(plan, price)], moves }, worth));
         }
     }
@@ -152,18 +148,18 @@ impl Scratch<'_> {
         let overlapping = |b: &Booking| b.from < gang.to && gang.from < b.to;
         let seated: BTreeSet<NodeId> = seats.iter().map(|seat| seat.node).collect();
         // Bookings stand in the order of their starts.
-        let load = |lane: &NodeCalendar| {
-            let bookings = lane.bookings().iter().take_while(|b| b.from < gang.to);
+        let load = |node_calendar: &NodeCalendar| {
+            let bookings = node_calendar.bookings().iter().take_while(|b| b.from < gang.to);
             bookings.filter(|b| overlapping(b)).count()
         };
         let mut nodes: Vec<_> = pool
-            .lanes
+            .nodes
             .iter()
             .filter(|l| gang.eligible.allows(&l.node))
             .map(|l| (seated.contains(&l.node.id), load(l), l.node.id))
             .collect();
         nodes.sort_unstable();
-        nodes.truncate((LOOKS_MAX / pool.lanes.len().max(1)).clamp(NODES_MIN, NODES_MAX));
+        nodes.truncate((LOOKS_MAX / pool.nodes.len().max(1)).clamp(NODES_MIN, NODES_MAX));
         nodes.into_iter().map(|(_, _, node)| node).collect()
     }
 
@@ -201,7 +197,7 @@ impl Scratch<'_> {
 
     /// The promises to be moved off a node for a replica to fit, smallest first, and the GPUs
     /// that it then gets. Each of them has a seat elsewhere as things are. Most nodes end here,
-    /// and nothing was copied but one lane.
+    /// and nothing was copied but one node's calendar.
     fn what_must_go(
         &self,
         gang: &Gang<'_>,
@@ -210,15 +206,15 @@ impl Scratch<'_> {
         now: Time,
     ) -> Option<(u64, Vec<Arc<Booking>>)> {
         let each = &gang.request.each;
-        let lane = self.calendar.lane(node)?;
-        let mut movable: Vec<&Arc<Booking>> = lane
+        let node_calendar = self.calendar.node(node)?;
+        let mut movable: Vec<&Arc<Booking>> = node_calendar
             .bookings()
             .iter()
             .filter(|b| b.from < gang.to && gang.from < b.to && b.from > now)
             .filter(|b| self.request_of(b.holder).is_some())
             .collect();
         movable.sort_by_key(|b| (b.take.gpus.count_ones(), b.from, b.holder));
-        let mut emptied = NodeCalendar::clone(lane);
+        let mut emptied = NodeCalendar::clone(node_calendar);
         let mut removed = Vec::new();
         let mut movable = movable.into_iter();
         loop {

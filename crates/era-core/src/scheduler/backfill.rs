@@ -20,7 +20,7 @@ pub(super) const REACH: Span = Span::from_days(3660);
 /// The pools in which a job could run at all.
 pub(super) fn eligible_pools(state: &State, job: &Job) -> Vec<usize> {
     let eligible = state.eligibility(&job.first_part().request, job.user, Purpose::Queue);
-    let could = |pool: &Arc<PoolCalendar>| pool.lanes.iter().any(|l| eligible.allows(&l.node));
+    let could = |pool: &Arc<PoolCalendar>| pool.nodes.iter().any(|l| eligible.allows(&l.node));
     let pools = state.calendar.pools().iter().enumerate();
     pools.filter(|(_, pool)| could(pool)).map(|(index, _)| index).collect()
 }
@@ -127,11 +127,12 @@ pub(super) fn hole_is_free(state: &State, job: &Job, hole: &Plan) -> bool {
     let mut rows: BTreeMap<crate::units::NodeId, crate::calendar::Load> = BTreeMap::new();
     hole.from >= state.now
         && hole.seats.iter().enumerate().all(|(rank, seat)| {
-            let Some(lane) = state.calendar.lane(seat.node) else { return false };
+            let Some(node_calendar) = state.calendar.node(seat.node) else { return false };
             let each = each_of(request, hole.gpus_per_node, rank as u32);
-            let row =
-                rows.entry(seat.node).or_insert_with(|| lane.peak(hole.from, hole.to, hole.to));
-            eligible.allows(&lane.node) && lane.seat_beside(row, &each, seat.gpus)
+            let row = rows
+                .entry(seat.node)
+                .or_insert_with(|| node_calendar.peak(hole.from, hole.to, hole.to));
+            eligible.allows(&node_calendar.node) && node_calendar.seat_beside(row, &each, seat.gpus)
         })
 }
 
@@ -158,9 +159,9 @@ pub(super) fn reseat(calendar: &mut Calendar, job: &Job, now: Time) -> bool {
     let mut rows: BTreeMap<crate::units::NodeId, crate::calendar::Load> = BTreeMap::new();
     let after = now + Span(1);
     let free = held_seats(run).all(|(rank, seat)| {
-        let Some(lane) = calendar.lane(seat.node) else { return false };
-        let row = rows.entry(seat.node).or_insert_with(|| lane.peak(now, after, after));
-        lane.seat_beside(row, &part.each_of(plan, rank), seat.gpus)
+        let Some(node_calendar) = calendar.node(seat.node) else { return false };
+        let row = rows.entry(seat.node).or_insert_with(|| node_calendar.peak(now, after, after));
+        node_calendar.seat_beside(row, &part.each_of(plan, rank), seat.gpus)
     });
     if free {
         for (rank, seat) in held_seats(run) {
@@ -186,7 +187,7 @@ pub(super) fn shorten(calendar: &mut Calendar, job: &Job, lasting: Span, now: Ti
     for (rank, seat) in held_seats(run) {
         let each = part.each_of(plan, rank);
         let holder = BookingHolder::Job { job: job.id, part: 0, attempt: part.attempt, rank };
-        calendar.book(holder, seat, &each, layer_of(&job.deal), plan.from, to);
+        calendar.book(holder, seat, &each, layer_of(&job.terms), plan.from, to);
     }
 }
 

@@ -170,15 +170,16 @@ impl Step<'_> {
         let mut rows: std::collections::BTreeMap<crate::units::NodeId, crate::calendar::Load> =
             Default::default();
         for (rank, seat) in plan.seats.iter().enumerate() {
-            let Some(lane) = self.state.calendar.lane(seat.node) else { return false };
+            let Some(node_calendar) = self.state.calendar.node(seat.node) else { return false };
             let each = part.each_of(plan, rank as u32);
             // What has exited needs no seat that its node has lost since.
             let over = part.tasks().get(rank).is_some_and(|task| !task.is_live());
-            if over && !lane.has(&each, seat.gpus) {
+            if over && !node_calendar.has(&each, seat.gpus) {
                 continue;
             }
-            let row = rows.entry(seat.node).or_insert_with(|| lane.peak(from, to, soft_to));
-            if !lane.seat_beside(row, &each, seat.gpus) {
+            let row =
+                rows.entry(seat.node).or_insert_with(|| node_calendar.peak(from, to, soft_to));
+            if !node_calendar.seat_beside(row, &each, seat.gpus) {
                 return false;
             }
         }
@@ -243,7 +244,7 @@ impl Step<'_> {
         queue: Option<Name>,
     ) -> Result<(), Refusal> {
         let job = self.owned(id, by)?;
-        let (JobTerms::Queue(terms), true) = (&job.deal, job.is_waiting()) else {
+        let (JobTerms::Queue(terms), true) = (&job.terms, job.is_waiting()) else {
             let hint = "only a waiting job can be edited";
             let state = job.state().to_owned();
             return Err(Refusal::WrongState { job: id, state, hint: hint.into() });
@@ -259,7 +260,7 @@ impl Step<'_> {
         let request = limit.map(|limit| self.limited(&job, limit)).transpose()?;
         self.events.push(Event::Edited { job: id });
         self.state.edit(id, |job| {
-            if let (JobTerms::Queue(terms), Some(name)) = (&mut job.deal, queue) {
+            if let (JobTerms::Queue(terms), Some(name)) = (&mut job.terms, queue) {
                 terms.queue = name;
             }
             if let Some(request) = request {

@@ -29,12 +29,12 @@ impl Step<'_> {
         for node in nodes {
             let ranks: Vec<usize> =
                 (0..plan.seats.len()).filter(|r| plan.seats[*r].node == node).collect();
-            let Some(lane) = self.state.calendar.lane(node) else { continue };
+            let Some(node_calendar) = self.state.calendar.node(node) else { continue };
             let after = plan.from + Span(1);
-            if lane.within_capacity(&lane.peak(plan.from, after, after)) {
+            if node_calendar.within_capacity(&node_calendar.peak(plan.from, after, after)) {
                 continue;
             }
-            let mut without = NodeCalendar::clone(lane);
+            let mut without = NodeCalendar::clone(node_calendar);
             ranks.iter().for_each(|rank| drop(without.remove(holder(*rank))));
             let mut without_growth = without.clone();
             for booking in without.bookings().iter().filter(|b| self.is_growth(b.holder)) {
@@ -72,9 +72,9 @@ impl Step<'_> {
 
     /// Lets those stay who need not leave a node after all.
     pub(super) fn spare(&self, node: NodeId, at: Time, leaving: &mut Vec<BookingHolder>) {
-        let Some(lane) = self.state.calendar.lane(node) else { return };
+        let Some(node_calendar) = self.state.calendar.node(node) else { return };
         let fits = |gone: &[BookingHolder]| {
-            let mut trial = NodeCalendar::clone(lane);
+            let mut trial = NodeCalendar::clone(node_calendar);
             gone.iter().for_each(|holder| drop(trial.remove(*holder)));
             let after = at + Span(1);
             trial.within_capacity(&trial.peak(at, after, after))
@@ -125,8 +125,8 @@ impl Step<'_> {
     fn clear_node(&mut self, node: NodeId, at: Time) {
         let mut leaving: Vec<BookingHolder> = Vec::new();
         loop {
-            let Some(lane) = self.state.calendar.lane(node) else { return };
-            let mut trial = NodeCalendar::clone(lane);
+            let Some(node_calendar) = self.state.calendar.node(node) else { return };
+            let mut trial = NodeCalendar::clone(node_calendar);
             for holder in &leaving {
                 trial.remove(*holder);
             }

@@ -40,8 +40,8 @@ impl Step<'_> {
 
     /// Takes note of what a pass has not seen yet.
     pub(super) fn note_openings(&mut self) {
-        let news = &self.events[self.seen..];
-        self.state.opened |= news.iter().any(|event| may_let_start(self.state, event));
+        let unseen = &self.events[self.seen..];
+        self.state.opened |= unseen.iter().any(|event| may_let_start(self.state, event));
     }
 }
 

@@ -100,7 +100,7 @@ impl Step<'_> {
         if grown.is_empty() {
             return;
         }
-        let replicas = self.part(id, index).map_or(0, size);
+        let replicas = self.part(id, index).map_or(0, Part::gang_size);
         let attempt = part.attempt;
         for (rank, seat) in grown {
             self.effects.push(Effect::Launch {
@@ -118,7 +118,7 @@ impl Step<'_> {
     /// Tells a gang how many it is now.
     pub(super) fn tell_size(&mut self, id: JobId, index: usize) {
         let Some(part) = self.part(id, index) else { return };
-        let (replicas, attempt, part) = (size(part), part.attempt, index as u16);
+        let (replicas, attempt, part) = (part.gang_size(), part.attempt, index as u16);
         self.events.push(Event::Resized { job: id, part, replicas });
         self.effects.push(Effect::Resize { job: id, part, attempt, replicas });
     }
@@ -173,12 +173,6 @@ impl Step<'_> {
     }
 }
 
-/// How many replicas a gang has: the promised ones, and the growth that stays.
-pub(super) fn size(part: &Part) -> u32 {
-    let staying = part.extras().iter().filter(|e| e.stop_until.is_none()).count();
-    (part.tasks().len() + staying) as u32
-}
-
 /// Those of the seats that keep what the gang demands: near enough to its first replica, and not
 /// too many on a node.
 fn beside(
@@ -189,7 +183,7 @@ fn beside(
     wanted: u32,
 ) -> Vec<Seat> {
     let constraints = &part.request.constraints;
-    let node = |id: NodeId| pool.lanes.iter().map(|l| &l.node).find(|n| n.id == id);
+    let node = |id: NodeId| pool.nodes.iter().map(|l| &l.node).find(|n| n.id == id);
     let Some(home) = plan.seats.first().and_then(|seat| node(seat.node)) else { return Vec::new() };
     let near = |n: &Node| match constraints.same {
         None => true,

@@ -5,6 +5,7 @@
 //! the state as it was.
 
 mod admin;
+mod attained;
 mod backfill;
 mod change;
 mod clear;
@@ -15,7 +16,6 @@ mod estimate;
 mod follow;
 mod forget;
 mod grow;
-mod line;
 mod nodes;
 mod order;
 mod pass;

@@ -124,9 +124,9 @@ impl Step<'_> {
         let events = step.events;
         let stuck: BTreeSet<JobId> = trial
             .calendar
-            .lane(node)
+            .node(node)
             .into_iter()
-            .flat_map(|lane| lane.bookings())
+            .flat_map(|node_calendar| node_calendar.bookings())
             .filter(|b| b.from < to && from < b.to)
             .filter_map(|b| match b.holder {
                 BookingHolder::Job { job, .. } => Some(job),
@@ -258,14 +258,16 @@ impl Step<'_> {
 
     /// Who no longer fits on a node that changed: the oldest bookings stay.
     fn no_longer_fit(&self, id: NodeId, changed: &Arc<Node>) -> BTreeSet<BookingHolder> {
-        let Some(lane) = self.state.calendar.lane(id) else { return BTreeSet::new() };
+        let Some(node_calendar) = self.state.calendar.node(id) else { return BTreeSet::new() };
         let mut trial = NodeCalendar::new(changed.clone());
         let mut hit = BTreeSet::new();
-        for booking in lane.bookings().iter().filter(|b| b.holder != BookingHolder::Maintenance) {
+        for booking in
+            node_calendar.bookings().iter().filter(|b| b.holder != BookingHolder::Maintenance)
+        {
             let missing_gpu = booking.take.gpus >> changed.capacity.gpus.len().min(63) != 0
                 && changed.capacity.gpus.len() < 64;
             // Columns of devices shift with the GPUs and the kinds: such a booking starts anew.
-            let (old, new) = (&lane.node.capacity, &changed.capacity);
+            let (old, new) = (&node_calendar.node.capacity, &changed.capacity);
             let shifted = !booking.take.devices.is_empty()
                 && (new.gpus.len() != old.gpus.len() || !new.devices.keys().eq(old.devices.keys()));
             if missing_gpu || shifted {

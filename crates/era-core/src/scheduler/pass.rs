@@ -193,7 +193,7 @@ impl Step<'_> {
         let turn = self.begin_turn(job);
         self.edit_part(job.id, 0, |part| {
             if let Some(turn) = turn {
-                (part.line.turn, part.line.came) = (turn, None);
+                (part.position.turn, part.position.came) = (turn, None);
             }
             part.begin(plan, cost, now);
         });

@@ -26,7 +26,7 @@ use crate::waiting::{Kind, WaitingJobs};
 
 /// How often a job gives way to other queue work without having saved any work in between. After
 /// that it keeps its place, since it would never get anywhere.
-const YIELDS_MAX: u32 = 2;
+const PREEMPTIONS_MAX: u32 = 2;
 
 /// How many waiting jobs are looked at to see whether anybody needs room at all.
 const LOOK_MAX: usize = 32;
@@ -78,7 +78,7 @@ impl Step<'_> {
         for id in victims {
             let last = Some(self.state.now);
             self.edit_part(id, 0, |part| {
-                part.yields = PreemptionCount { times: part.yields.times + 1, last }
+                part.preemptions = PreemptionCount { times: part.preemptions.times + 1, last }
             });
             self.stop_part(id, 0, StopReason::Preempted);
             self.finish_if_quiet(id, 0);
@@ -123,8 +123,8 @@ impl Step<'_> {
 
 /// Whether a run may have to give way to other queue work.
 fn may_yield(part: &Part, now: Time, run_min: Span) -> bool {
-    let lately = part.yields.last.is_some_and(|last| now < last + run_min);
-    part.yields.times < YIELDS_MAX && !lately
+    let lately = part.preemptions.last.is_some_and(|last| now < last + run_min);
+    part.preemptions.times < PREEMPTIONS_MAX && !lately
 }
 
 /// A state on paper, in which runs of a queue leave and others begin.
@@ -266,7 +266,7 @@ impl<'a> Paper<'a> {
                 let each = part.each_of(plan, rank as u32);
                 let holder =
                     BookingHolder::Job { job: job.id, part: 0, attempt, rank: rank as u32 };
-                calendar.book(holder, *seat, &each, layer_of(&job.deal), plan.from, plan.to);
+                calendar.book(holder, *seat, &each, layer_of(&job.terms), plan.from, plan.to);
             }
         }
     }

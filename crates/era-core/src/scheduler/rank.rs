@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::line::{class_of, turn_of};
+use super::attained::{class_of, turn_of};
 use crate::job::Job;
 use crate::queue::fair::{debt, dominant_share};
 use crate::queue::fixed::Fixed;
@@ -277,21 +277,21 @@ fn remaining(state: &State, job: &Job, now: Time) -> i64 {
 pub(crate) fn free_now(state: &State) -> PerResource<u64> {
     let now = state.now;
     let mut free = [0u64; 3];
-    for lane in state.calendar.pools().iter().flat_map(|p| &p.lanes) {
-        if lane.node.health != crate::cluster::Health::Up {
+    for node_calendar in state.calendar.pools().iter().flat_map(|p| &p.nodes) {
+        if node_calendar.node.health != crate::cluster::Health::Up {
             continue;
         }
         let at = crate::units::Span(1);
-        let taken = lane.peak(now, now + at, now + at);
+        let taken = node_calendar.peak(now, now + at, now + at);
         let gpus: u64 = taken[crate::calendar::GPU0..]
             .iter()
-            .take(lane.node.capacity.gpus.len())
+            .take(node_calendar.node.capacity.gpus.len())
             .map(|used| u64::from(*used))
             .sum();
         let used = [u64::from(taken[0]), u64::from(taken[1]), gpus];
         for resource in Resource::ALL {
             let r = resource as usize;
-            free[r] += lane.node.capacity.amount(resource).saturating_sub(used[r]);
+            free[r] += node_calendar.node.capacity.amount(resource).saturating_sub(used[r]);
         }
     }
     free

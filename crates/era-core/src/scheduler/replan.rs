@@ -82,7 +82,11 @@ impl Step<'_> {
         if let Some(plan) = next.clone() {
             self.events.push(Event::Replanned { job: id, part: index as u16, plan });
             let user = job.user;
-            self.effects.push(Effect::Notify { user, job: id, news: Notification::Replanned });
+            self.effects.push(Effect::Notify {
+                user,
+                job: id,
+                notification: Notification::Replanned,
+            });
         }
         let found = next.is_some();
         self.edit_run(id, index, |run| run.go_on(next));
@@ -177,9 +181,9 @@ impl Step<'_> {
 
     /// Promises and holds on a node that have not begun, with their plans.
     pub(super) fn promises_on(&self, node: NodeId) -> Vec<(BookingHolder, Plan)> {
-        let Some(lane) = self.state.calendar.lane(node) else { return Vec::new() };
+        let Some(node_calendar) = self.state.calendar.node(node) else { return Vec::new() };
         let mut found: Vec<(BookingHolder, Plan)> = Vec::new();
-        for booking in lane.bookings() {
+        for booking in node_calendar.bookings() {
             let holder = match booking.holder {
                 BookingHolder::Job { job, part, attempt, .. } => {
                     BookingHolder::Job { job, part, attempt, rank: 0 }
@@ -291,7 +295,7 @@ impl Step<'_> {
             let plan = new.clone();
             self.events.push(Event::Replanned { job: job.id, part, plan });
             let (user, job) = (job.user, job.id);
-            self.effects.push(Effect::Notify { user, job, news: Notification::Replanned });
+            self.effects.push(Effect::Notify { user, job, notification: Notification::Replanned });
             return;
         }
         for (rank, (from, to)) in old.seats.iter().zip(&new.seats).enumerate() {

@@ -1,7 +1,6 @@
 //! Runs: from the launch of an attempt to its end, as executors report it.
 
 use super::Step;
-use super::grow::size;
 use super::replan::{Effort, broken_by};
 use super::settle::Settlement;
 use crate::calendar::BookingHolder;
@@ -31,7 +30,7 @@ fn launch_effect(job: JobId, index: usize, part: &Part, plan: &Plan, rank: u32) 
         node: seat.node,
         gpus: gpu_list(seat.gpus),
         each: part.each_of(plan, rank),
-        replicas: size(part),
+        replicas: part.gang_size(),
         until: plan.to,
     }
 }
@@ -153,7 +152,7 @@ impl Step<'_> {
             let attempt = task.attempt;
             self.events.push(Event::Running { job: job.id, part: task.part, attempt });
             let (user, job) = (job.user, job.id);
-            self.effects.push(Effect::Notify { user, job, news: Notification::Started });
+            self.effects.push(Effect::Notify { user, job, notification: Notification::Started });
         }
         Reply::Done
     }
@@ -239,7 +238,7 @@ impl Step<'_> {
         }
         self.edit_part(job.id, index, |part| {
             part.done = done;
-            part.yields.times = 0;
+            part.preemptions.times = 0;
         });
         let (job, part) = (job.id, task.part);
         self.events.push(Event::Checkpointed { job, part, done_ms: done.0 });
@@ -249,14 +248,14 @@ impl Step<'_> {
     pub(super) fn usage_crossed(&mut self, task: TaskId, threshold: Threshold) -> Reply {
         let Some((job, index)) = self.reported(task) else { return self.ignore(task) };
         let Threshold::GpusIdle = threshold;
-        let opted_in = match &job.deal {
+        let opted_in = match &job.terms {
             crate::job::JobTerms::Promise(p) => p.release_when_idle,
             crate::job::JobTerms::Queue(q) => q.release_when_idle,
         };
         let released = opted_in && job.parts[index].stop().is_none();
         self.events.push(Event::IdleReported { job: job.id, released });
         let (user, id) = (job.user, job.id);
-        self.effects.push(Effect::Notify { user, job: id, news: Notification::Idle });
+        self.effects.push(Effect::Notify { user, job: id, notification: Notification::Idle });
         if released {
             self.stop_part(id, index, StopReason::Released);
             self.finish_if_quiet(id, index);
@@ -415,8 +414,8 @@ impl Step<'_> {
         let told = (at != now).then_some(at);
         self.events.push(Event::Ended { job: id, outcome: outcome.clone(), at: told });
         let broken = matches!(outcome, Outcome::Broken { .. });
-        let news = if broken { Notification::Broken } else { Notification::Ended };
-        self.effects.push(Effect::Notify { user: job.user, job: id, news });
+        let notification = if broken { Notification::Broken } else { Notification::Ended };
+        self.effects.push(Effect::Notify { user: job.user, job: id, notification });
         self.over.push(id);
         self.state.edit(id, |job| {
             job.verdict = None;
@@ -464,7 +463,11 @@ impl Step<'_> {
         self.close_run(id, index, Settlement::Used, Phase::waiting(now));
         self.events.push(Event::Requeued { job: id, not_before: now });
         if let Some(user) = self.job(id).map(|job| job.user) {
-            self.effects.push(Effect::Notify { user, job: id, news: Notification::Preempted });
+            self.effects.push(Effect::Notify {
+                user,
+                job: id,
+                notification: Notification::Preempted,
+            });
         }
     }
 

@@ -64,7 +64,7 @@ impl BookEntry for Job {
             let run = part.plan().into_iter().flat_map(move |plan| {
                 let seats = (0u32..).zip(&plan.seats);
                 seats.filter_map(move |(rank, seat)| {
-                    let (to, layer) = kept_until(part, plan, rank, layer_of(&self.deal))?;
+                    let (to, layer) = kept_until(part, plan, rank, layer_of(&self.terms))?;
                     let holder = holder(part.attempt_of_plan(), rank);
                     Some(BookedTime::of(&part.request, plan, holder, *seat, layer, to))
                 })
@@ -90,7 +90,7 @@ impl BookEntry for Job {
                         plan,
                         holder,
                         *seat,
-                        layer_of(&self.deal),
+                        layer_of(&self.terms),
                         plan.to,
                     )
                 })
@@ -191,8 +191,8 @@ fn seats_set_aside<'a>(
 }
 
 /// How firmly a deal's seats are booked.
-pub(crate) fn layer_of(deal: &JobTerms) -> Layer {
-    match deal {
+pub(crate) fn layer_of(terms: &JobTerms) -> Layer {
+    match terms {
         JobTerms::Queue(terms) if terms.preemptible => Layer::Soft,
         _ => Layer::Firm,
     }

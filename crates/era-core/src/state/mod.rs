@@ -564,10 +564,10 @@ impl State {
         let queue = self.queue(&terms.queue).ok().filter(|queue| queue.preempts)?;
         let rule = self.rule_of(queue);
         let PolicyRule::Las { limits } = &*rule else { return None };
-        if let Some(came) = part.line.came {
+        if let Some(came) = part.position.came {
             return Some(came + Span(1));
         }
-        let limit = limits.get(usize::from(part.line.class))?.saturating_mul(1_000_000);
+        let limit = limits.get(usize::from(part.position.class))?.saturating_mul(1_000_000);
         let left = limit.saturating_sub(part.attained);
         let after = left.div_ceil(part.service_units().max(1));
         Some(since + Span(i64::try_from(after).unwrap_or(i64::MAX / 4)))

@@ -19,8 +19,8 @@ fn a_gang_runs_when_its_last_task_has_started_and_its_owner_is_told() {
     assert!(!bed.saw(|e| matches!(e, Event::Running { .. })));
     bed.done(Command::Started { task: second });
     assert!(bed.saw(|e| *e == Event::Running { job, part: 0, attempt: 1 }));
-    let news = Effect::Notify { user: ALICE, job, news: Notification::Started };
-    assert_eq!(bed.effects.pop_front(), Some(news));
+    let notification = Effect::Notify { user: ALICE, job, notification: Notification::Started };
+    assert_eq!(bed.effects.pop_front(), Some(notification));
 }
 
 #[test]
@@ -33,8 +33,8 @@ fn a_gang_has_run_though_its_first_task_is_over_before_its_last_begins() {
     assert!(!bed.saw(|e| matches!(e, Event::Running { .. })));
     bed.done(Command::Started { task: second });
     assert!(bed.saw(|e| *e == Event::Running { job, part: 0, attempt: 1 }));
-    let news = Effect::Notify { user: ALICE, job, news: Notification::Started };
-    assert_eq!(bed.effects.pop_front(), Some(news));
+    let notification = Effect::Notify { user: ALICE, job, notification: Notification::Started };
+    assert_eq!(bed.effects.pop_front(), Some(notification));
 }
 
 #[test]
@@ -222,8 +222,8 @@ fn idle_gpus_are_taken_back_only_from_those_who_opted_in() {
     bed.done(idle(task));
     assert!(bed.saw(|e| *e == Event::IdleReported { job: keeps, released: false }));
     assert_eq!(bed.is(keeps), "running");
-    let news = Effect::Notify { user: ALICE, job: keeps, news: Notification::Idle };
-    assert_eq!(bed.effects.pop_front(), Some(news));
+    let notification = Effect::Notify { user: ALICE, job: keeps, notification: Notification::Idle };
+    assert_eq!(bed.effects.pop_front(), Some(notification));
 
     let wish = bid(gang(1, "gpu=4", 60, (0, 100)));
     let gives = bed.accept(with_bid(wish, None, Overrun::Stop, true));

@@ -128,7 +128,7 @@ fn effect(effect: &Effect) -> String {
         }
         Effect::Prolong { task, until, .. } => format!("→ prolong {task} until {}", at(*until)),
         Effect::Resize { job, replicas, .. } => format!("→ tell {job} that it has {replicas}"),
-        Effect::Notify { user, job, news } => {
+        Effect::Notify { user, job, notification: news } => {
             let news = match news {
                 Notification::Started => "runs",
                 Notification::Ended => "has ended",

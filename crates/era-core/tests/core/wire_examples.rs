@@ -338,7 +338,7 @@ pub(crate) fn effects() -> Vec<Effect> {
         Notification::Preempted,
         Notification::Idle,
     ] {
-        effects.push(Effect::Notify { user: ALICE, job: JOB, news });
+        effects.push(Effect::Notify { user: ALICE, job: JOB, notification: news });
     }
     effects
 }

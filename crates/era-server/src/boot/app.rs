@@ -9,15 +9,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use era_app::auth::Auth;
+use era_app::background::{Retention, Tuning};
 use era_app::clock::SystemClock;
+use era_app::egress::EgressPolicy;
 use era_app::feed::Feed;
 use era_app::image_engine::ImageEngine;
 use era_app::lead::{LOOK_EVERY, Lead, LeaderCandidate};
-use era_app::reach::EgressPolicy;
 use era_app::replica::Replica;
 use era_app::report::Laboratory;
-use era_app::tend::{Retention, Tuning};
-use era_app::{machine, tend};
+use era_app::{background, machine};
 use era_store::files::{Files, KeepFor};
 use era_store::{Leader, LeaseRole, Place};
 use tokio::task::JoinSet;
@@ -60,7 +60,7 @@ pub struct AppOptions {
     /// How HTTP listens.
     pub serving: Serving,
     /// Where webhooks may go.
-    pub reach: EgressPolicy,
+    pub egress: EgressPolicy,
     /// What replays a period without ERA, where there is one.
     pub laboratory: Option<Arc<dyn Laboratory>>,
     /// The program whose commands the laboratory runs: this one.
@@ -81,7 +81,7 @@ pub async fn start(settings: AppOptions) -> Result<Running, BootError> {
     settings.serving.encryption().await?;
     let reserved = Reserved::take(settings.listen)?;
     let address = reserved.address;
-    let (doors, lines, mut tending, keep) = match settings.role {
+    let (routes, lines, mut work, keep) = match settings.role {
         AppRole::Requests { tcp, tuning } => {
             if let Some(address) = tcp {
                 settings.serving.check(address)?;
@@ -91,19 +91,19 @@ pub async fn start(settings: AppOptions) -> Result<Running, BootError> {
             (
                 RouteSet::AllButFiles,
                 lines,
-                tend::UpkeepPart::Requests { tuning },
+                background::BackgroundWork::Requests { tuning },
                 KeepFor::default(),
             )
         }
         AppRole::Files { retention } => {
-            let files = tend::UpkeepPart::Files { retention, gate: None };
+            let files = background::BackgroundWork::Files { retention, gate: None };
             (RouteSet::Files, None, files, retention.of_files())
         }
     };
     let clock = Arc::new(SystemClock);
     let database = (&settings.database, settings.replica.as_ref());
     let store = super::open(&settings.folder, database.0, database.1).await?;
-    let lead = match doors {
+    let lead = match routes {
         RouteSet::Files => {
             let candidate = LeaderCandidate::at(address, Some(String::new()), clock.clone());
             let mut told = String::new();
@@ -113,11 +113,11 @@ pub async fn start(settings: AppOptions) -> Result<Running, BootError> {
                     told.clone_from(&leader.holder);
                 }
             };
-            Some(Lead::wait_for(&store.seat(LeaseRole::Files), &candidate, held).await?)
+            Some(Lead::wait_for(&store.lease_of(LeaseRole::Files), &candidate, held).await?)
         }
         RouteSet::All | RouteSet::AllButFiles => None,
     };
-    if let (tend::UpkeepPart::Files { gate, .. }, Some(lead)) = (&mut tending, &lead) {
+    if let (background::BackgroundWork::Files { gate, .. }, Some(lead)) = (&mut work, &lead) {
         *gate = Some(lead.gate());
     }
     let (replica, _) = Replica::start(&store).await?;
@@ -133,7 +133,7 @@ pub async fn start(settings: AppOptions) -> Result<Running, BootError> {
     let lab = format!("lab-{}-{}", machine::file_name(), address.port());
     let answering = Answering {
         clock,
-        reach: settings.reach,
+        egress: settings.egress,
         laboratory: settings.laboratory,
         lab: settings.folder.join(lab),
         program: settings.program,
@@ -146,7 +146,7 @@ pub async fn start(settings: AppOptions) -> Result<Running, BootError> {
     let mut beside = JoinSet::new();
     let (services, stopped) = (app.clone(), stop.clone());
     beside.spawn(async move { services.auth.keep_fresh(stopped).await });
-    beside.spawn(tend::run(app.clone(), vec![tending], stop.clone()));
+    beside.spawn(background::run(app.clone(), vec![work], stop.clone()));
     beside.spawn(app.lab.clone().work(store.journal(), stop.clone()));
     let tcp = lines.as_ref().map(|reserved| reserved.address);
     if let Some(reserved) = lines {
@@ -155,7 +155,7 @@ pub async fn start(settings: AppOptions) -> Result<Running, BootError> {
         beside.spawn(lines.serve(app.clone(), stop.clone()));
     }
     let listener = reserved.listen()?;
-    let routes = crate::http::service(App(app.clone()), doors);
+    let routes = crate::http::service(App(app.clone()), routes);
     let http = tokio::spawn(super::serve_all(listener, routes, settings.serving, stop.clone()));
     Ok(Running {
         app,

@@ -16,12 +16,12 @@ use era_app::auth::Auth;
 use era_app::auth::first_start::FirstAccount;
 use era_app::clock::Clock;
 use era_app::driver::{Driver, Handle, Releases, Unanswered};
+use era_app::egress::EgressPolicy;
 use era_app::feed::Feed;
 use era_app::image_engine::ImageEngine;
 use era_app::lab::Lab;
 use era_app::launch::{Engines, Launcher, Launching};
 use era_app::lead::{Lead, LeaseGate};
-use era_app::reach::EgressPolicy;
 use era_app::replica::Replica;
 use era_app::report::Laboratory;
 use era_app::{Parts, Services, influx, recorder, staging};
@@ -74,7 +74,7 @@ pub(super) enum Scheduling {
 /// What answers requests needs beside a store and a scheduler.
 pub(super) struct Answering {
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) reach: EgressPolicy,
+    pub(super) egress: EgressPolicy,
     pub(super) laboratory: Option<Arc<dyn Laboratory>>,
     /// Where simulations and replays are kept, and the program that runs them.
     pub(super) lab: PathBuf,
@@ -101,7 +101,7 @@ impl Answering {
             clock: clock.clone(),
             store: store.clone(),
             auth,
-            reach: self.reach,
+            egress: self.egress,
             feed,
             asks: Asking::default(),
             laboratory: self.laboratory,
@@ -175,7 +175,7 @@ impl Tasking {
     }
 }
 
-/// Lets effects through while the seat is surely held: whoever was paused and comes back launches
+/// Lets effects through while the lease is surely held: whoever was paused and comes back launches
 /// nothing until it knows that nobody else does.
 fn relayed(mut gate: LeaseGate, mut releases: Releases) -> (JoinHandle<()>, Releases) {
     let (sender, receiver) = mpsc::unbounded_channel();

@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::assembly::{Running, Scheduling, Tasking};
-use super::door::{LayerStatus, Standing};
+use super::layer_status::{LayerStatus, Standing};
 use super::{BootError, REPORTS_MAX, StartEngines, Starting, listen, local_address};
 use crate::http::Serving;
 
@@ -53,27 +53,27 @@ pub async fn start(
     settings.serving.check(settings.listen)?;
     let listener = listen(settings.listen)?;
     let address = local_address(&listener, settings.listen)?;
-    let (door, stop) = (LayerStatus::new(), CancellationToken::new());
-    let http = tokio::spawn(door.clone().serve(listener, settings.serving, stop.clone()));
+    let (status, stop) = (LayerStatus::new(), CancellationToken::new());
+    let http = tokio::spawn(status.clone().serve(listener, settings.serving, stop.clone()));
     let store = super::open(&settings.folder, &settings.database, None).await?;
-    // What stands beside the seat is where tasks are.
+    // What stands beside the lease is where tasks are.
     let clock = Arc::new(SystemClock);
     let candidate = LeaderCandidate::at(address, None, clock.clone());
-    let held = |leader: &era_store::Leader| door.stands_by(&leader.holder);
-    let seat = store.seat(LeaseRole::Cloud);
-    let lead = Lead::wait_for(&seat, &candidate, held).await?;
+    let held = |leader: &era_store::Leader| status.stands_by(&leader.holder);
+    let lease = store.lease_of(LeaseRole::Cloud);
+    let lead = Lead::wait_for(&lease, &candidate, held).await?;
     let (replica, releases) = Replica::start(&store).await?;
     let handle = replica.handle();
     let holder = engines.holder.await.map_err(BootError::Engines)?;
     let out = launch::out(&handle.snapshot());
-    if let Err(elsewhere) = holder.settle(&seat, out, settings.abandon.as_deref()).await {
+    if let Err(elsewhere) = holder.settle(&lease, out, settings.abandon.as_deref()).await {
         // Whoever can see them is not to wait for this one.
         lead.give_up().await;
         return Err(elsewhere);
     }
     let (reports, reported) = mpsc::channel(REPORTS_MAX);
     let rules = handle.snapshot().settings().clone();
-    let starting = Starting { reports, fence: rules.lease.max(rules.grace), lease: seat };
+    let starting = Starting { reports, fence: rules.lease.max(rules.grace), lease };
     let engines = (engines.start)(starting).await.map_err(BootError::Engines)?;
     let tasking = Tasking {
         clock,
@@ -86,7 +86,7 @@ pub async fn start(
         gate: Some(lead.gate()),
     };
     let tasks = tasking.start(&store, handle.clone(), releases, reported);
-    door.set(Standing::AtWork(None));
+    status.set(Standing::AtWork(None));
     Ok(Running {
         app: (),
         address,

@@ -13,12 +13,12 @@ use std::time::Duration;
 use era_app::auth::Auth;
 use era_app::clock::SystemClock;
 use era_app::driver::{Driver, SegmentRules};
+use era_app::egress::EgressPolicy;
 use era_app::feed::Feed;
 use era_app::image_engine::ImageEngine;
 use era_app::lead::{LOOK_EVERY, Lead, LeaderCandidate};
-use era_app::reach::EgressPolicy;
 use era_app::replica::{inbox, link::Contact};
-use era_app::{bus, tend, webhook};
+use era_app::{background, bus, webhook};
 use era_cloud::celery::names::RedisAddress;
 use era_core::State;
 use era_store::files::{Files, KeepFor};
@@ -28,7 +28,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::assembly::{Answering, Running, Scheduling};
-use super::door::{LayerStatus, Standing};
+use super::layer_status::{LayerStatus, Standing};
 use super::{BootError, first, listen, local_address};
 use crate::http::Serving;
 use crate::http::serve::ServeError;
@@ -55,7 +55,7 @@ pub struct CoreOptions {
     /// When segments of the journal begin.
     pub rules: SegmentRules,
     /// Where webhooks may go.
-    pub reach: EgressPolicy,
+    pub egress: EgressPolicy,
     /// Redis, where the site shares settings and accepted jobs through one.
     pub redis: Option<RedisAddress>,
     /// The program whose commands the laboratory runs: this one.
@@ -71,7 +71,7 @@ pub struct Scheduler {
     inbox: TcpListener,
     contact: Contact,
     candidate: LeaderCandidate,
-    door: LayerStatus,
+    status: LayerStatus,
     /// Where it says how it stands.
     pub address: SocketAddr,
     http: JoinHandle<Result<(), ServeError>>,
@@ -93,18 +93,26 @@ impl Scheduler {
         let contact = Contact::new(&advertised)?;
         let clock = Arc::new(SystemClock);
         let candidate = LeaderCandidate::at(asked_at, Some(contact.written()), clock);
-        let (door, stop) = (LayerStatus::new(), CancellationToken::new());
+        let (status, stop) = (LayerStatus::new(), CancellationToken::new());
         let serving = settings.serving.clone();
-        let http = tokio::spawn(door.clone().serve(listener, serving, stop.clone()));
+        let http = tokio::spawn(status.clone().serve(listener, serving, stop.clone()));
         let store = super::open(&settings.folder, &settings.database, None).await?;
-        Ok(Scheduler { settings, store, inbox, contact, candidate, door, address, http, stop })
+        Ok(Scheduler { settings, store, inbox, contact, candidate, status, address, http, stop })
     }
 
     /// Stands by until nobody else leads, then leads.
     pub async fn lead(self) -> Result<Running, BootError> {
         let (lead, follower) = self.stand_by().await?;
         let Scheduler {
-            settings, store, inbox: listener, contact, door, address, http, stop, ..
+            settings,
+            store,
+            inbox: listener,
+            contact,
+            status,
+            address,
+            http,
+            stop,
+            ..
         } = self;
         let (journal, clock) = (store.journal(), Arc::new(SystemClock));
         let started = match follower {
@@ -128,7 +136,7 @@ impl Scheduler {
         let (feed, follower) = feed;
         let answering = Answering {
             clock,
-            reach: settings.reach,
+            egress: settings.egress,
             laboratory: None,
             lab: settings.folder.join("lab"),
             program: settings.program,
@@ -142,15 +150,16 @@ impl Scheduler {
             .map_err(|source| BootError::Listen { address: settings.inbox, source })?;
         let mut beside = JoinSet::new();
         beside.spawn(inbox::serve(listener, handle.clone(), contact, stop.clone()));
-        let tending = vec![tend::UpkeepPart::Scheduler { learn_every: settings.learn_every }];
-        beside.spawn(tend::run(app.clone(), tending, stop.clone()));
+        let work =
+            vec![background::BackgroundWork::Scheduler { learn_every: settings.learn_every }];
+        beside.spawn(background::run(app.clone(), work, stop.clone()));
         let (services, stopped) = (app.clone(), stop.clone());
         beside.spawn(async move { services.auth.keep_fresh(stopped).await });
-        beside.spawn(webhook::run(app.clone(), store.journal(), settings.reach, stop.clone()));
+        beside.spawn(webhook::run(app.clone(), store.journal(), settings.egress, stop.clone()));
         if let Some(redis) = settings.redis {
             beside.spawn(bus::run(app.clone(), store.journal(), redis, stop.clone()));
         }
-        door.set(Standing::AtWork(Some(app.clone())));
+        status.set(Standing::AtWork(Some(app.clone())));
         Ok(Running {
             app,
             address,
@@ -208,7 +217,7 @@ impl Scheduler {
         match answered_within(ANSWER_MAX, Lead::try_seat(lease, &self.candidate)).await? {
             Ok(lead) => Ok(Some(lead)),
             Err(leader) => {
-                self.door.stands_by(&leader.holder);
+                self.status.stands_by(&leader.holder);
                 Ok(None)
             }
         }

@@ -1,5 +1,5 @@
 //! Where the tasks of a site are: on a machine, an engine, or behind a Redis. It is written beside
-//! the seat of whoever runs tasks, so that another one that takes the seat and asks elsewhere does
+//! the lease of whoever runs tasks, so that another one that takes the lease and asks elsewhere does
 //! not take all that runs for lost, and run it a second time.
 
 use era_app::machine;
@@ -43,16 +43,16 @@ impl TaskHolder {
     /// of one that is named as gone for good are lost.
     pub(super) async fn settle(
         &self,
-        seat: &Lease,
+        lease: &Lease,
         tasks: usize,
         gone: Option<&str>,
     ) -> Result<(), BootError> {
-        match TaskHolder::read(&seat.leader().await?.contact) {
+        match TaskHolder::read(&lease.leader().await?.contact) {
             Some(there) if there.id != self.id && tasks > 0 && gone != Some(&there.id) => {
                 let (here, TaskHolder { id, place }) = (self.place.clone(), there);
                 Err(BootError::Elsewhere { tasks, place, here, id })
             }
-            _ => Ok(seat.tell(&self.written()).await?),
+            _ => Ok(lease.tell(&self.written()).await?),
         }
     }
 }
@@ -69,24 +69,24 @@ mod tests {
     async fn tasks_that_run_elsewhere_are_not_taken_for_lost_unless_that_is_said() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).await.unwrap();
-        let seat = store.seat(LeaseRole::Cloud);
+        let lease = store.lease_of(LeaseRole::Cloud);
         let span = Duration::from_secs(60);
-        assert_eq!(seat.acquire_with("a", None, span).await.unwrap(), None);
+        assert_eq!(lease.acquire_with("a", None, span).await.unwrap(), None);
         let [first, other] = ["1", "2"]
             .map(|name| TaskHolder::new("machine", name, format!("the machine node-{name}")));
-        first.settle(&seat, 3, None).await.unwrap();
-        first.settle(&seat, 3, None).await.unwrap();
-        let refused = other.settle(&seat, 3, None).await.unwrap_err().to_string();
+        first.settle(&lease, 3, None).await.unwrap();
+        first.settle(&lease, 3, None).await.unwrap();
+        let refused = other.settle(&lease, 3, None).await.unwrap_err().to_string();
         for part in ["3 tasks", "the machine node-1", "the machine node-2", "--abandon machine:1"] {
             assert!(refused.contains(part), "{refused}");
         }
-        assert!(other.settle(&seat, 3, Some("machine:2")).await.is_err(), "another one is gone");
+        assert!(other.settle(&lease, 3, Some("machine:2")).await.is_err(), "another one is gone");
         // It is still the first one's.
-        first.settle(&seat, 3, None).await.unwrap();
+        first.settle(&lease, 3, None).await.unwrap();
         // Once nothing runs, or it is said that what ran is gone, they may be elsewhere.
-        other.settle(&seat, 0, None).await.unwrap();
-        first.settle(&seat, 3, Some("machine:2")).await.unwrap();
-        assert_eq!(TaskHolder::read(&seat.leader().await.unwrap().contact), Some(first));
+        other.settle(&lease, 0, None).await.unwrap();
+        first.settle(&lease, 3, Some("machine:2")).await.unwrap();
+        assert_eq!(TaskHolder::read(&lease.leader().await.unwrap().contact), Some(first));
         assert_ne!(TaskHolder::here().id, "machine:");
     }
 }

@@ -13,10 +13,10 @@ mod assembly;
 pub mod celery;
 pub mod cloud;
 pub mod core;
-mod door;
 pub mod executors;
 mod first;
 mod holder;
+mod layer_status;
 mod reserved;
 
 use std::future::Future;
@@ -27,16 +27,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use era_app::auth::{AccountError, Auth};
+use era_app::background::{Retention, Tuning};
 use era_app::clock::SystemClock;
 use era_app::driver::{Driver, Handle, SegmentRules, Unanswered};
+use era_app::egress::EgressPolicy;
 use era_app::feed::{Feed, UNSEEN_MAX};
 use era_app::image_engine::ImageEngine;
 use era_app::launch::Engines;
 use era_app::lead::{self, Lead, LeadError};
-use era_app::reach::EgressPolicy;
 use era_app::report::Laboratory;
-use era_app::tend::{Retention, Tuning};
-use era_app::{bus, influx, tend, webhook};
+use era_app::{background, bus, influx, webhook};
 use era_cloud::celery::names::RedisAddress;
 use era_cloud::{Reports, TaskLimits};
 use era_core::State;
@@ -78,7 +78,7 @@ pub struct ServerOptions {
     /// When segments of the journal begin.
     pub rules: SegmentRules,
     /// Where webhooks may go.
-    pub reach: EgressPolicy,
+    pub egress: EgressPolicy,
     /// What replays a period without ERA, where there is one.
     pub laboratory: Option<Arc<dyn Laboratory>>,
     /// Redis, where the site shares settings and accepted jobs through one.
@@ -239,7 +239,7 @@ pub async fn start(settings: ServerOptions, engines: StartEngines) -> Result<Run
     let (feed, follower) = Feed::start(&store, handle.committed(), UNSEEN_MAX).await?;
     let answering = Answering {
         clock,
-        reach: settings.reach,
+        egress: settings.egress,
         laboratory: settings.laboratory,
         lab: settings.folder.join("lab"),
         program: settings.program,
@@ -257,14 +257,14 @@ pub async fn start(settings: ServerOptions, engines: StartEngines) -> Result<Run
     if let Some(lines) = lines {
         beside.spawn(lines.serve(app.clone(), stop.clone()));
     }
-    let tending = vec![
-        tend::UpkeepPart::Scheduler { learn_every: settings.learn_every },
-        tend::UpkeepPart::Files { retention: settings.retention, gate: None },
-        tend::UpkeepPart::Requests { tuning: settings.tuning },
+    let work = vec![
+        background::BackgroundWork::Scheduler { learn_every: settings.learn_every },
+        background::BackgroundWork::Files { retention: settings.retention, gate: None },
+        background::BackgroundWork::Requests { tuning: settings.tuning },
     ];
-    beside.spawn(tend::run(app.clone(), tending, stop.clone()));
+    beside.spawn(background::run(app.clone(), work, stop.clone()));
     beside.spawn(app.lab.clone().work(store.journal(), stop.clone()));
-    beside.spawn(webhook::run(app.clone(), store.journal(), settings.reach, stop.clone()));
+    beside.spawn(webhook::run(app.clone(), store.journal(), settings.egress, stop.clone()));
     if let Some(redis) = settings.redis {
         beside.spawn(bus::run(app.clone(), store.journal(), redis, stop.clone()));
     }

@@ -14,7 +14,7 @@ use era_app::auth::{Caller, Session};
 use subtle::ConstantTimeEq;
 
 use super::Failure;
-use super::lasting::OpenSession;
+use super::open_session::OpenSession;
 use crate::App;
 
 /// The cookie of a session, where all is encrypted.
@@ -104,8 +104,8 @@ impl FromRequestParts<App> for Caller {
         })?;
         // What is opened by this request must not outlast its token.
         if parts.headers.contains_key(header::UPGRADE) {
-            let lasting = OpenSession::new(app, &live, parts.extensions.get())?;
-            parts.extensions.insert(lasting);
+            let open = OpenSession::new(app, &live, parts.extensions.get())?;
+            parts.extensions.insert(open);
         }
         Ok(caller)
     }

@@ -14,14 +14,14 @@ use era_api::Page;
 use era_api::event::{EventFilter, EventView};
 use era_app::events;
 use era_app::feed::Message;
-use era_app::seen::event_place;
+use era_app::visibility::event_place;
 use era_app::wire::Wrong;
 use futures_util::stream::unfold;
 use futures_util::{Stream, StreamExt};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::lasting::{OpenSession, Stopping};
+use super::open_session::{OpenSession, Stopping};
 use super::{Caller, Failure, Query, Session};
 use crate::App;
 
@@ -69,14 +69,14 @@ async fn stream(
         value.to_str().ok().filter(|text| text.len() <= 64).and_then(event_place).ok_or_else(bad)
     });
     let listener = events::listen(&app, &caller, last.transpose()?)?;
-    let lasting = OpenSession::new(&app, &session.live, stopping.as_deref())?;
-    let stream = unfold((listener, lasting), |(mut listener, lasting)| async move {
+    let open = OpenSession::new(&app, &session.live, stopping.as_deref())?;
+    let stream = unfold((listener, open), |(mut listener, open)| async move {
         let message = tokio::select! {
             biased;
-            () = lasting.over() => None,
+            () = open.over() => None,
             message = listener.next() => message,
         };
-        Some((Ok(framed(&*message?)), (listener, lasting)))
+        Some((Ok(framed(&*message?)), (listener, open)))
     });
     // Something at once, so that whatever stands between passes the beginning on.
     let hello = futures_util::stream::iter([Ok(sse::Event::default().comment("here"))]);

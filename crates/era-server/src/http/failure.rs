@@ -7,7 +7,7 @@ use era_app::AppError;
 use era_app::driver::Unanswered;
 use era_app::wire::Wrong;
 use era_store::StoreError;
-use era_store::files::FilesError;
+use era_store::files::{BadHash, FilesError};
 
 use crate::problem;
 
@@ -81,7 +81,7 @@ macro_rules! as_a_use_case_says {
     };
 }
 
-as_a_use_case_says!(FilesError, StoreError, Unanswered);
+as_a_use_case_says!(BadHash, FilesError, StoreError, Unanswered);
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {

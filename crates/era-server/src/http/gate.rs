@@ -17,7 +17,7 @@ use tokio::time::{Instant, Sleep, sleep};
 #[derive(Clone, Debug)]
 pub struct ConnectionGate<A> {
     within: A,
-    seats: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     idle: Duration,
     /// Whether rejected connections get an error response; an encrypted connection cannot.
     tells: bool,
@@ -31,7 +31,7 @@ impl<A> ConnectionGate<A> {
         idle: Duration,
         tells: bool,
     ) -> ConnectionGate<A> {
-        ConnectionGate { within, seats: Arc::new(Semaphore::new(connections_max)), idle, tells }
+        ConnectionGate { within, permits: Arc::new(Semaphore::new(connections_max)), idle, tells }
     }
 }
 
@@ -55,9 +55,9 @@ where
 
     fn accept(&self, mut stream: TcpStream, service: S) -> Self::Future {
         let (within, idle, tells) = (self.within.clone(), self.idle, self.tells);
-        let seat = self.seats.clone().try_acquire_owned();
+        let permit = self.permits.clone().try_acquire_owned();
         Box::pin(async move {
-            let Ok(seat) = seat else {
+            let Ok(permit) = permit else {
                 metrics::counter!("era_http_connections_refused_total").increment(1);
                 if tells {
                     // Whoever does not take it within a moment is not worth waiting for.
@@ -68,7 +68,7 @@ where
             };
             // Answers are small and awaited: they must not wait for more to come.
             stream.set_nodelay(true)?;
-            within.accept(TimedConnection::new(stream, seat, idle), service).await
+            within.accept(TimedConnection::new(stream, permit, idle), service).await
         })
     }
 }
@@ -77,14 +77,14 @@ where
 #[derive(Debug)]
 pub struct TimedConnection {
     stream: TcpStream,
-    _seat: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
     idle: Duration,
     deadline: Pin<Box<Sleep>>,
 }
 
 impl TimedConnection {
-    fn new(stream: TcpStream, seat: OwnedSemaphorePermit, idle: Duration) -> TimedConnection {
-        TimedConnection { stream, _seat: seat, idle, deadline: Box::pin(sleep(idle)) }
+    fn new(stream: TcpStream, permit: OwnedSemaphorePermit, idle: Duration) -> TimedConnection {
+        TimedConnection { stream, _permit: permit, idle, deadline: Box::pin(sleep(idle)) }
     }
 
     /// What moved puts the end off; what did not may have come to it.

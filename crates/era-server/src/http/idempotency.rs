@@ -14,7 +14,7 @@ use era_store::accounts::KeyedAnswer;
 use tracing::Instrument;
 
 use super::failure::FailureBody;
-use super::{Caller, Failure, extract, jobs};
+use super::{Caller, Failure, extract};
 use crate::App;
 
 /// The header that brings a key.
@@ -139,11 +139,10 @@ fn again(answer: KeyedAnswer) -> Response {
     // Only a job that was made has a place of its own.
     let made = (status == StatusCode::CREATED)
         .then(|| serde_json::from_str::<Submitted>(&answer.body).ok())
-        .flatten()
-        .map(|submitted| submitted.job);
+        .flatten();
     let mut response = (status, [(header::CONTENT_TYPE, kind)], answer.body).into_response();
     response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
-    if let Some(place) = made.and_then(|job| HeaderValue::try_from(jobs::location(job)).ok()) {
+    if let Some(place) = made.and_then(|made| HeaderValue::try_from(made.location()).ok()) {
         response.headers_mut().insert(header::LOCATION, place);
     }
     response

@@ -67,13 +67,7 @@ async fn check(
 }
 
 fn created(submitted: Submitted) -> impl IntoResponse {
-    let location = location(submitted.job);
-    (StatusCode::CREATED, [(header::LOCATION, location)], Json(submitted))
-}
-
-/// Where a job is found.
-pub(super) fn location(job: u64) -> String {
-    format!("{}/jobs/{job}", era_api::PREFIX)
+    (StatusCode::CREATED, [(header::LOCATION, submitted.location())], Json(submitted))
 }
 
 /// Changes a waiting job.

@@ -11,8 +11,8 @@ use era_app::jobs::metrics::{self, MetricTail};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::lasting::OpenSession;
 use super::logs::not_a_socket;
+use super::open_session::OpenSession;
 use super::watched::{Follower, Gone, room};
 use super::{Caller, Failure, Path, Query};
 use crate::App;
@@ -51,14 +51,14 @@ async fn follow(
     caller: Caller,
     Path(id): Path<u64>,
     Query(filter): Query<MetricFilter>,
-    lasting: Option<Extension<OpenSession>>,
+    open: Option<Extension<OpenSession>>,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Result<Response, Failure> {
     let tail = metrics::follow(&app, &caller, id, &filter).await?;
     let upgrade = upgrade.map_err(not_a_socket)?;
     let room = room()?;
-    let lasting = lasting.map(|Extension(lasting)| lasting);
-    Ok(upgrade.on_upgrade(move |socket| send(Follower::new(socket, room, lasting), tail)))
+    let open = open.map(|Extension(open)| open);
+    Ok(upgrade.on_upgrade(move |socket| send(Follower::new(socket, room, open), tail)))
 }
 
 /// Sends values as they come until the job is over.

@@ -6,6 +6,7 @@
 
 pub mod audit;
 pub mod caller;
+mod changes;
 mod cluster;
 pub mod data;
 pub mod events;
@@ -14,7 +15,6 @@ pub mod failure;
 pub mod gate;
 mod groups;
 pub mod health;
-mod house;
 pub mod idempotency;
 mod image_builds;
 mod images;
@@ -22,12 +22,12 @@ pub mod job_views;
 pub mod jobs;
 pub mod journal;
 mod lab;
-pub mod lasting;
 pub mod logs;
 mod market;
 pub mod measures;
 pub mod metrics;
 pub mod middleware;
+pub mod open_session;
 pub mod openapi;
 pub mod proxy;
 mod queries;
@@ -107,12 +107,12 @@ fn all() -> OpenApiRouter<App> {
 }
 
 /// The whole service: routes, and what surrounds them.
-pub fn service(app: App, doors: RouteSet) -> axum::Router {
+pub fn service(app: App, set: RouteSet) -> axum::Router {
     // Measures are gathered from the first request on.
     health::recorder();
     let document = all().to_openapi();
     let queries = Arc::new(openapi::with_query(document.clone()));
-    let routes = match doors {
+    let routes = match set {
         RouteSet::All => routes(),
         RouteSet::Files => data::routes(),
         RouteSet::AllButFiles => but_files(),
@@ -126,11 +126,11 @@ pub fn service(app: App, doors: RouteSet) -> axum::Router {
         std::future::ready((json, document.clone()))
     };
     let keep = axum::middleware::from_fn_with_state(app.clone(), idempotency::keep);
-    let house = axum::middleware::from_fn_with_state(app.clone(), house::tell);
+    let changes = axum::middleware::from_fn_with_state(app.clone(), changes::tell);
     let queries = axum::middleware::from_fn_with_state(queries, queries::refuse_unread);
     routes
         .route_layer(keep)
-        .route_layer(house)
+        .route_layer(changes)
         .route_layer(queries)
         .route("/api/v1/openapi.json", axum::routing::get(told))
         .merge(health::routes().split_for_parts().0)

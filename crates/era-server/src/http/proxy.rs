@@ -1,5 +1,6 @@
-//! Behind a proxy: who asks, and whether encrypted, as the proxy says. Only for a server that
-//! nobody reaches but the proxy: whoever else can connect could claim to be anybody.
+//! Whether a request came encrypted; and behind a proxy that, and who asks, as the proxy says. Only
+//! for a server that nobody reaches but the proxy: whoever else can connect could claim to be
+//! anybody.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,10 +9,12 @@ use axum::http::{HeaderMap, HeaderName};
 use axum::middleware::Next;
 use axum::response::Response;
 
-use super::serve::Encrypted;
-
 const FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+
+/// Whether whoever asks does so over an encrypted connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Encrypted(pub bool);
 
 /// Takes the proxy's word. The last address of a list is the one that the proxy saw itself.
 pub(super) async fn believe(mut request: Request, next: Next) -> Response {

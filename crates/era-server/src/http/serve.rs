@@ -11,7 +11,8 @@ use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
 use hyper_util::rt::TokioTimer;
 
 use super::gate::ConnectionGate;
-use super::lasting::Stopping;
+use super::open_session::Stopping;
+use super::proxy;
 
 /// How a server listens.
 #[derive(Clone, Debug)]
@@ -84,10 +85,6 @@ impl Serving {
     }
 }
 
-/// Whether this server's connections are encrypted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Encrypted(pub bool);
-
 /// Serves routes until `stop` is there, and then until the requests under way are answered.
 pub async fn serve_routes(
     listener: TcpListener,
@@ -109,10 +106,10 @@ pub async fn serve_routes(
         stopping.graceful_shutdown(Some(stop_time));
     });
     let routes = match serving.proxied {
-        true => routes.layer(axum::middleware::from_fn(super::proxy::believe)),
+        true => routes.layer(axum::middleware::from_fn(proxy::believe)),
         false => routes,
     };
-    let routes = routes.layer(axum::Extension(Encrypted(serving.tls.is_some())));
+    let routes = routes.layer(axum::Extension(proxy::Encrypted(serving.tls.is_some())));
     let service = routes.into_make_service_with_connect_info::<SocketAddr>();
     let (most, idle) = (serving.connections_max, serving.idle_time);
     let server = axum_server::from_tcp(listener)?.handle(handle);

@@ -12,7 +12,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::caller::{COOKIE_PLAIN, COOKIE_SECURE};
-use super::serve::Encrypted;
+use super::proxy::Encrypted;
 use super::{Body, Caller, ClientAddr, Failure, Path, Query, Session};
 use crate::App;
 

@@ -17,8 +17,8 @@ use tokio::sync::mpsc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::lasting::OpenSession;
 use super::logs::not_a_socket;
+use super::open_session::OpenSession;
 use super::watched::{GOODBYE_TIME_MAX, HEARTBEAT, SEND_TIME_MAX, room};
 use super::{Caller, ClientAddr, Failure, Path, Query};
 use crate::App;
@@ -58,7 +58,7 @@ async fn attach(
     from: ClientAddr,
     Path(id): Path<u64>,
     Query(ask): Query<TerminalAsk>,
-    lasting: Option<Extension<OpenSession>>,
+    open: Option<Extension<OpenSession>>,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Result<Response, Failure> {
     let job = terminal::may_type(&app, &caller, id).await?;
@@ -66,23 +66,23 @@ async fn attach(
     let room = room()?;
     let rank = ask.rank.unwrap_or(0);
     let attached = terminal::attach(&app, &caller, from.0, &job, rank).await?;
-    let lasting = lasting.map(|Extension(lasting)| lasting);
+    let open = open.map(|Extension(open)| open);
     let upgrade = upgrade.max_message_size(TYPED_BYTES_MAX).max_frame_size(TYPED_BYTES_MAX);
     Ok(upgrade.on_upgrade(move |socket| async move {
-        serve(socket, attached, lasting).await;
+        serve(socket, attached, open).await;
         drop(room);
     }))
 }
 
 /// Passes on what is typed and shown until either side is gone, or the token is no longer good.
-async fn serve(socket: WebSocket, attached: Attached, lasting: Option<OpenSession>) {
+async fn serve(socket: WebSocket, attached: Attached, open: Option<OpenSession>) {
     let Attached { typed, shown } = attached;
     let (mut to, mut from) = socket.split();
     let may_stay = async {
-        match lasting {
-            Some(lasting) => {
-                lasting.over().await;
-                lasting.goodbye()
+        match open {
+            Some(open) => {
+                open.over().await;
+                open.goodbye()
             }
             None => std::future::pending().await,
         }

@@ -25,9 +25,9 @@ use era_app::asks::Asking;
 use era_app::auth::Auth;
 use era_app::clock::SystemClock;
 use era_app::driver::{Driver, Releases, SegmentRules};
+use era_app::egress::EgressPolicy;
 use era_app::feed::{Feed, UNSEEN_MAX};
 use era_app::lab::Lab;
-use era_app::reach::EgressPolicy;
 use era_app::report::Laboratory;
 use era_core::State;
 use era_store::Store;
@@ -42,7 +42,7 @@ use crate::App;
 use era_app::{Parts, Services};
 
 /// A server that just started for the first time.
-struct House {
+struct TestServer {
     app: App,
     routes: axum::Router,
     password: String,
@@ -51,8 +51,8 @@ struct House {
     _folder: tempfile::TempDir,
 }
 
-async fn house() -> House {
-    house_with(Wishes::default()).await
+async fn server() -> TestServer {
+    server_with(Wishes::default()).await
 }
 
 /// What a test may want of its server.
@@ -62,7 +62,7 @@ struct Wishes {
     one_account: bool,
 }
 
-async fn house_with(wishes: Wishes) -> House {
+async fn server_with(wishes: Wishes) -> TestServer {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path()).await.unwrap();
     let fresh = State::default();
@@ -79,7 +79,7 @@ async fn house_with(wishes: Wishes) -> House {
         files: Files::open(&store, KeepFor::default()).unwrap(),
         store,
         auth,
-        reach: EgressPolicy::Public,
+        egress: EgressPolicy::Public,
         feed,
         asks: Asking::default(),
         laboratory: wishes.laboratory,
@@ -91,20 +91,20 @@ async fn house_with(wishes: Wishes) -> House {
     }));
     let routes = service(app.clone(), super::RouteSet::All);
     let password = first.password;
-    House { app, routes, password, _driver: driver, _releases: releases, _folder: folder }
+    TestServer { app, routes, password, _driver: driver, _releases: releases, _folder: folder }
 }
 
-/// A house with one node of four cores, and its administrator's token.
-async fn with_a_node() -> (House, String) {
-    let house = house().await;
-    let admin = house.administrator().await;
+/// A server with one node of four cores, and its administrator's token.
+async fn with_a_node() -> (TestServer, String) {
+    let server = server().await;
+    let admin = server.administrator().await;
     let pool = json!({ "name": "main", "cpu_rate": "1", "memory_rate": "0", "gpu_rate": "0",
         "closed_share": 0 });
-    assert_eq!(house.ask(&admin, "PUT", "/pools/main", Some(pool)).await.status, 204);
+    assert_eq!(server.ask(&admin, "PUT", "/pools/main", Some(pool)).await.status, 204);
     let node = json!({ "type": "join", "nodes": [{ "name": "n", "pool": "main",
         "capacity": { "cpu": 4000, "memory": 65_536, "gpus": [] } }] });
-    house.app.driver.ask(serde_json::from_value(node).unwrap(), None).await.unwrap();
-    (house, admin)
+    server.app.driver.ask(serde_json::from_value(node).unwrap(), None).await.unwrap();
+    (server, admin)
 }
 
 /// An answer, with its body read.
@@ -114,7 +114,7 @@ struct Answer {
     body: Value,
 }
 
-impl House {
+impl TestServer {
     async fn send(&self, request: Request<Body>) -> Answer {
         read(self.routes.clone().oneshot(request).await.unwrap()).await
     }
@@ -184,100 +184,100 @@ async fn read(response: Response) -> Answer {
 
 #[tokio::test]
 async fn a_one_time_password_is_good_for_changing_it_and_nothing_else() {
-    let house = house().await;
-    let login = json!({ "user": "admin", "password": house.password });
-    let logged = house.ask("", "POST", "/sessions", Some(login)).await;
+    let server = server().await;
+    let login = json!({ "user": "admin", "password": server.password });
+    let logged = server.ask("", "POST", "/sessions", Some(login)).await;
     assert_eq!(logged.body["me"]["must_change_password"], true);
     assert_eq!(logged.body["me"]["balance"], "1000000.00");
     let token = logged.body["token"].as_str().unwrap();
-    let refused = house.ask(token, "GET", "/users", None).await;
+    let refused = server.ask(token, "GET", "/users", None).await;
     assert_eq!(
         (refused.status.as_u16(), &refused.body["code"]),
         (403, &json!("password_must_change"))
     );
-    assert_eq!(house.ask(token, "GET", "/sessions", None).await.status, 200);
-    let same = json!({ "old": house.password, "new": house.password });
-    assert_eq!(house.ask(token, "PUT", "/password", Some(same)).await.status, 422);
-    let change = json!({ "old": house.password, "new": "a better password" });
-    assert_eq!(house.ask(token, "PUT", "/password", Some(change)).await.status, 204);
-    assert_eq!(house.ask(token, "GET", "/users", None).await.status, 200);
-    assert!(house.app.auth.caller(token).is_some());
+    assert_eq!(server.ask(token, "GET", "/sessions", None).await.status, 200);
+    let same = json!({ "old": server.password, "new": server.password });
+    assert_eq!(server.ask(token, "PUT", "/password", Some(same)).await.status, 422);
+    let change = json!({ "old": server.password, "new": "a better password" });
+    assert_eq!(server.ask(token, "PUT", "/password", Some(change)).await.status, 204);
+    assert_eq!(server.ask(token, "GET", "/users", None).await.status, 200);
+    assert!(server.app.auth.caller(token).is_some());
 }
 
 #[tokio::test]
 async fn who_is_not_known_or_logged_out_gets_nothing_but_a_problem() {
-    let house = house().await;
-    let admin = house.administrator().await;
+    let server = server().await;
+    let admin = server.administrator().await;
     let unknown = format!("era_{}", "0".repeat(64));
     for token in ["", "nonsense", unknown.as_str()] {
-        let refused = house.ask(token, "GET", "/users", None).await;
+        let refused = server.ask(token, "GET", "/users", None).await;
         assert_eq!(refused.status, 401, "{token}");
         assert_eq!(refused.headers["content-type"], "application/problem+json");
         assert_eq!(refused.body["request_id"], refused.headers["x-request-id"].to_str().unwrap());
     }
-    assert_eq!(house.ask(&admin, "DELETE", "/sessions", None).await.status, 204);
-    assert_eq!(house.ask(&admin, "GET", "/users", None).await.status, 401);
+    assert_eq!(server.ask(&admin, "DELETE", "/sessions", None).await.status, 204);
+    assert_eq!(server.ask(&admin, "GET", "/users", None).await.status, 401);
 }
 
 #[tokio::test]
 async fn everybody_sees_and_changes_only_what_is_theirs() {
-    let house = house().await;
-    let admin = house.administrator().await;
-    let ada = house.user(&admin, "ada", "user").await;
-    let chief = house.user(&admin, "chief", "group_administrator").await;
+    let server = server().await;
+    let admin = server.administrator().await;
+    let ada = server.user(&admin, "ada", "user").await;
+    let chief = server.user(&admin, "chief", "group_administrator").await;
     let names = |answer: Answer| -> Vec<String> {
         let items = answer.body["items"].as_array().unwrap().clone();
         items.iter().map(|user| user["name"].as_str().unwrap().to_owned()).collect()
     };
-    assert_eq!(names(house.ask(&ada, "GET", "/users", None).await), ["ada"]);
+    assert_eq!(names(server.ask(&ada, "GET", "/users", None).await), ["ada"]);
     let all = ["ada", "admin", "chief"];
-    assert_eq!(names(house.ask(&chief, "GET", "/users", None).await), all);
-    assert_eq!(house.ask(&ada, "GET", "/users/chief", None).await.status, 404);
+    assert_eq!(names(server.ask(&chief, "GET", "/users", None).await), all);
+    assert_eq!(server.ask(&ada, "GET", "/users/chief", None).await.status, 404);
     let quota = Some(json!({ "gpu": "2" }));
-    assert_eq!(house.ask(&ada, "PUT", "/users/ada/quota", quota.clone()).await.status, 403);
-    let set = house.ask(&chief, "PUT", "/users/ada/quota", quota.clone()).await;
+    assert_eq!(server.ask(&ada, "PUT", "/users/ada/quota", quota.clone()).await.status, 403);
+    let set = server.ask(&chief, "PUT", "/users/ada/quota", quota.clone()).await;
     assert_eq!((set.status.as_u16(), &set.body["quota"]["gpu"]), (200, &json!("2")));
-    assert_eq!(house.ask(&chief, "PUT", "/groups/default/quota", quota).await.status, 403);
+    assert_eq!(server.ask(&chief, "PUT", "/groups/default/quota", quota).await.status, 403);
     let tight = Some(json!({ "gpu": "1" }));
-    let refused = house.ask(&admin, "PUT", "/groups/default/quota", tight).await;
+    let refused = server.ask(&admin, "PUT", "/groups/default/quota", tight).await;
     assert_eq!((refused.status.as_u16(), &refused.body["code"]), (409, &json!("quota_sum")));
     let grant = Some(json!({ "amount": "5" }));
-    assert_eq!(house.ask(&chief, "POST", "/users/ada/grants", grant.clone()).await.status, 403);
-    let wallet = house.ask(&admin, "POST", "/users/ada/grants", grant).await;
+    assert_eq!(server.ask(&chief, "POST", "/users/ada/grants", grant.clone()).await.status, 403);
+    let wallet = server.ask(&admin, "POST", "/users/ada/grants", grant).await;
     assert_eq!((wallet.status.as_u16(), &wallet.body["balance"]), (201, &json!("15.00")));
     for path in ["/audit", "/audit?limit=1"] {
-        assert_eq!(house.ask(&chief, "GET", path, None).await.status, 403);
-        assert_eq!(house.ask(&admin, "GET", path, None).await.status, 200);
+        assert_eq!(server.ask(&chief, "GET", path, None).await.status, 403);
+        assert_eq!(server.ask(&admin, "GET", path, None).await.status, 200);
     }
 }
 
 #[tokio::test]
 async fn a_token_can_do_no_more_than_it_was_made_for_and_less_after_a_change() {
-    let house = house().await;
-    let admin = house.administrator().await;
+    let server = server().await;
+    let admin = server.administrator().await;
     let wanted = json!({ "label": "look", "scopes": ["read"], "valid_s": 60 });
-    let made = house.ask(&admin, "POST", "/tokens", Some(wanted.clone())).await;
+    let made = server.ask(&admin, "POST", "/tokens", Some(wanted.clone())).await;
     let read = made.body["token"].as_str().unwrap().to_owned();
-    assert_eq!(house.ask(&read, "GET", "/users", None).await.status, 200);
-    assert_eq!(house.ask(&read, "GET", "/audit", None).await.status, 403);
-    assert_eq!(house.ask(&read, "POST", "/tokens", Some(wanted)).await.body["code"], "scope");
+    assert_eq!(server.ask(&read, "GET", "/users", None).await.status, 200);
+    assert_eq!(server.ask(&read, "GET", "/audit", None).await.status, 403);
+    assert_eq!(server.ask(&read, "POST", "/tokens", Some(wanted)).await.body["code"], "scope");
     let id = made.body["info"]["id"].as_str().unwrap();
-    assert_eq!(house.ask(&admin, "DELETE", &format!("/tokens/{id}"), None).await.status, 204);
-    assert_eq!(house.ask(&read, "GET", "/users", None).await.status, 401);
-    let ada = house.user(&admin, "ada", "user").await;
+    assert_eq!(server.ask(&admin, "DELETE", &format!("/tokens/{id}"), None).await.status, 204);
+    assert_eq!(server.ask(&read, "GET", "/users", None).await.status, 401);
+    let ada = server.user(&admin, "ada", "user").await;
     let off = Some(json!({ "enabled": false }));
-    assert_eq!(house.ask(&admin, "PATCH", "/users/ada", off.clone()).await.status, 200);
-    assert_eq!(house.ask(&ada, "GET", "/sessions", None).await.status, 401);
-    let last = house.ask(&admin, "PATCH", "/users/admin", off).await;
+    assert_eq!(server.ask(&admin, "PATCH", "/users/ada", off.clone()).await.status, 200);
+    assert_eq!(server.ask(&ada, "GET", "/sessions", None).await.status, 401);
+    let last = server.ask(&admin, "PATCH", "/users/admin", off).await;
     assert_eq!(last.body["code"], "last_administrator");
 }
 
 #[tokio::test]
 async fn a_browser_must_show_that_its_changes_come_from_our_page() {
-    let house = house().await;
-    house.administrator().await;
+    let server = server().await;
+    server.administrator().await;
     let login = json!({ "user": "admin", "password": "a better password", "cookie": true });
-    let logged = house.ask("", "POST", "/sessions", Some(login)).await;
+    let logged = server.ask("", "POST", "/sessions", Some(login)).await;
     assert_eq!(logged.body.get("token"), None);
     let set = logged.headers["set-cookie"].to_str().unwrap();
     assert!(set.contains("HttpOnly") && set.contains("SameSite=Lax"), "{set}");
@@ -290,92 +290,92 @@ async fn a_browser_must_show_that_its_changes_come_from_our_page() {
         if csrf.is_empty() { asked } else { asked.header("x-csrf-token", csrf) }
     };
     let look = request("", "GET", "/groups", None).header("cookie", cookie);
-    assert_eq!(house.send(look.body_or_empty()).await.status, 200);
+    assert_eq!(server.send(look.body_or_empty()).await.status, 200);
     for wrong in ["", "wrong"] {
-        let refused = house.send(change(wrong).body_or_empty()).await;
+        let refused = server.send(change(wrong).body_or_empty()).await;
         assert_eq!((refused.status.as_u16(), &refused.body["code"]), (403, &json!("csrf")));
     }
-    assert_eq!(house.send(change(csrf).body_or_empty()).await.status, 201);
+    assert_eq!(server.send(change(csrf).body_or_empty()).await.status, 201);
     let secret = cookie.split_once('=').unwrap().1;
-    assert_eq!(house.ask(secret, "GET", "/groups", None).await.status, 401);
+    assert_eq!(server.ask(secret, "GET", "/groups", None).await.status, 401);
 }
 
 #[tokio::test]
 async fn wrong_passwords_are_slowed_down_and_written_down() {
-    let house = house().await;
+    let server = server().await;
     let wrong = || Some(json!({ "user": "admin", "password": "not the password" }));
     let mut last = StatusCode::OK;
     for _ in 0..7 {
-        let refused = house.ask("", "POST", "/sessions", wrong()).await;
+        let refused = server.ask("", "POST", "/sessions", wrong()).await;
         last = refused.status;
         if last == 429 {
             assert!(refused.headers.contains_key("retry-after"));
         }
     }
     assert_eq!(last, 429);
-    let lines = house.app.auth.rows().audit_lines(&AuditAsk::default(), 100).await.unwrap();
+    let lines = server.app.auth.rows().audit_lines(&AuditAsk::default(), 100).await.unwrap();
     assert!(lines.iter().filter(|line| line.what == "login.failed" && !line.done).count() >= 5);
 }
 
 #[tokio::test]
 async fn a_key_makes_a_creation_happen_once() {
-    let house = house().await;
-    let admin = house.administrator().await;
+    let server = server().await;
+    let admin = server.administrator().await;
     let give = |key: &str, amount: &str| {
         let body = Some(json!({ "amount": amount }));
         request(&admin, "POST", "/users/admin/grants", body)
             .header(idempotency::HEADER, key)
             .body_or_empty()
     };
-    let first = house.send(give("k1", "5")).await;
-    let again = house.send(give("k1", "5")).await;
+    let first = server.send(give("k1", "5")).await;
+    let again = server.send(give("k1", "5")).await;
     assert_eq!((first.status.as_u16(), again.status.as_u16()), (201, 201));
     assert_eq!(first.body, again.body);
     assert_eq!(again.headers["idempotency-replayed"], "true");
-    let other = house.send(give("k1", "6")).await;
+    let other = server.send(give("k1", "6")).await;
     assert_eq!((other.status.as_u16(), &other.body["code"]), (422, &json!("key_reused")));
-    let wallet = house.ask(&admin, "GET", "/users/admin/wallet", None).await;
+    let wallet = server.ask(&admin, "GET", "/users/admin/wallet", None).await;
     assert_eq!(wallet.body["balance"], "1000005.00");
-    assert_eq!(house.send(give("k2", "0")).await.status, 422);
-    assert_eq!(house.send(give("k2", "1")).await.status, 201);
+    assert_eq!(server.send(give("k2", "0")).await.status, 422);
+    assert_eq!(server.send(give("k2", "1")).await.status, 201);
 }
 
 #[tokio::test]
 async fn what_is_wrong_with_a_request_is_said() {
-    let house = house().await;
-    let admin = house.administrator().await;
+    let server = server().await;
+    let admin = server.administrator().await;
     let typo = Some(json!({ "name": "lab", "levl": 1 }));
-    let refused = house.ask(&admin, "POST", "/groups", typo).await;
+    let refused = server.ask(&admin, "POST", "/groups", typo).await;
     assert_eq!(refused.body["field"], "levl");
     assert!(refused.body["detail"].as_str().unwrap().contains("did you mean `level`?"));
-    assert_eq!(house.ask(&admin, "GET", "/nowhere", None).await.body["code"], "no_such_path");
-    let method = house.ask(&admin, "PUT", "/groups", None).await;
+    assert_eq!(server.ask(&admin, "GET", "/nowhere", None).await.body["code"], "no_such_path");
+    let method = server.ask(&admin, "PUT", "/groups", None).await;
     assert_eq!((method.status.as_u16(), &method.body["code"]), (405, &json!("no_such_method")));
     assert!(method.headers.contains_key("allow"));
-    assert_eq!(house.ask(&admin, "GET", "/users?limit=x", None).await.status, 400);
-    assert_eq!(house.ask(&admin, "GET", "/users?limit=0", None).await.status, 400);
-    assert_eq!(house.ask(&admin, "GET", "/webhooks/x", None).await.status, 400);
+    assert_eq!(server.ask(&admin, "GET", "/users?limit=x", None).await.status, 400);
+    assert_eq!(server.ask(&admin, "GET", "/users?limit=0", None).await.status, 400);
+    assert_eq!(server.ask(&admin, "GET", "/webhooks/x", None).await.status, 400);
     let plain = request(&admin, "POST", "/groups", None).0;
     let plain = plain.header("content-type", "text/plain").body(Body::from("{}")).unwrap();
-    assert_eq!(house.send(plain).await.status, 415);
+    assert_eq!(server.send(plain).await.status, 415);
     let large = Some(json!({ "name": "x".repeat(2 << 20) }));
-    assert_eq!(house.ask(&admin, "POST", "/groups", large).await.status, 413);
+    assert_eq!(server.ask(&admin, "POST", "/groups", large).await.status, 413);
     let control = Some(json!({ "name": "a\u{7}b" }));
-    assert_eq!(house.ask(&admin, "POST", "/groups", control).await.status, 422);
+    assert_eq!(server.ask(&admin, "POST", "/groups", control).await.status, 422);
     let hook = json!({ "url": "http://169.254.169.254/", "events": ["job_started"] });
-    assert_eq!(house.ask(&admin, "POST", "/webhooks", Some(hook)).await.body["field"], "url");
+    assert_eq!(server.ask(&admin, "POST", "/webhooks", Some(hook)).await.body["field"], "url");
 }
 
 #[tokio::test]
 async fn accounts_are_there_after_a_restart_and_the_core_is_told_what_it_misses() {
-    let house = house().await;
-    let admin = house.administrator().await;
-    house.user(&admin, "ada", "user").await;
-    let reopened = Auth::open(&house.app.store).await.unwrap();
+    let server = server().await;
+    let admin = server.administrator().await;
+    server.user(&admin, "ada", "user").await;
+    let reopened = Auth::open(&server.app.store).await.unwrap();
     assert_eq!(reopened.directory().users().count(), 2);
     assert!(reopened.caller(&admin).is_some());
-    assert!(reopened.first_start(&house.app.driver).await.unwrap().is_none());
-    assert_eq!(reopened.mirror(&house.app.driver).await.unwrap(), 0);
+    assert!(reopened.first_start(&server.app.driver).await.unwrap().is_none());
+    assert_eq!(reopened.mirror(&server.app.driver).await.unwrap(), 0);
     let other = tempfile::tempdir().unwrap();
     let store = Store::open(other.path()).await.unwrap();
     let clock = Arc::new(SystemClock);
@@ -389,11 +389,11 @@ async fn accounts_are_there_after_a_restart_and_the_core_is_told_what_it_misses(
 
 #[tokio::test]
 async fn health_readiness_and_measures_are_told() {
-    let house = house().await;
+    let server = server().await;
     let get = |path: &str| Request::builder().uri(path).body(Body::empty()).unwrap();
-    assert_eq!(house.send(get("/healthz")).await.status, 200);
-    assert_eq!(house.send(get("/readyz")).await.status, 200);
-    let measures = house.send(get("/metrics")).await;
+    assert_eq!(server.send(get("/healthz")).await.status, 200);
+    assert_eq!(server.send(get("/readyz")).await.status, 200);
+    let measures = server.send(get("/metrics")).await;
     assert_eq!(measures.status, 200);
     let text = measures.body.as_str().unwrap();
     assert!(text.contains("era_http_requests_total"), "{text}");
@@ -401,11 +401,11 @@ async fn health_readiness_and_measures_are_told() {
     for state in era_core::job::STATES {
         assert!(text.contains(&format!("era_jobs{{state=\"{state}\"}} 0")), "{text}");
     }
-    let admin = house.administrator().await;
-    let ada = house.user(&admin, "ada", "user").await;
+    let admin = server.administrator().await;
+    let ada = server.user(&admin, "ada", "user").await;
     let bearer = |token: &str| format!("Bearer {token}");
     let login = json!({ "user": "admin", "password": "a better password", "cookie": true });
-    let page = house.ask("", "POST", "/sessions", Some(login)).await.headers["set-cookie"].clone();
+    let page = server.ask("", "POST", "/sessions", Some(login)).await.headers["set-cookie"].clone();
     let cookie = page.to_str().unwrap().split(';').next().unwrap().to_owned();
     for (header, value, status) in [
         ("x-nothing", String::new(), 401),
@@ -417,10 +417,10 @@ async fn health_readiness_and_measures_are_told() {
         let mut far = Request::builder().uri("/metrics").header(header, value);
         let address: SocketAddr = "192.0.2.1:5".parse().unwrap();
         far.extensions_mut().unwrap().insert(axum::extract::ConnectInfo(address));
-        let answer = house.send(far.body(Body::empty()).unwrap()).await;
+        let answer = server.send(far.body(Body::empty()).unwrap()).await;
         assert_eq!(answer.status, status, "{header}");
     }
-    let document = house.send(get("/api/v1/openapi.json")).await;
+    let document = server.send(get("/api/v1/openapi.json")).await;
     assert!(document.body["paths"]["/api/v1/users"].is_object());
 }
 

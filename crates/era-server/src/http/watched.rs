@@ -9,7 +9,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
 use super::Failure;
-use super::lasting::OpenSession;
+use super::open_session::OpenSession;
 
 /// Most WebSockets that follow logs or metrics at a time.
 const FOLLOWERS_MAX: usize = 1024;
@@ -42,7 +42,7 @@ pub(super) struct Follower {
     socket: WebSocket,
     heard: Instant,
     pause: Duration,
-    lasting: Option<OpenSession>,
+    open: Option<OpenSession>,
     _room: SemaphorePermit<'static>,
 }
 
@@ -51,17 +51,17 @@ impl Follower {
     pub(super) fn new(
         socket: WebSocket,
         room: SemaphorePermit<'static>,
-        lasting: Option<OpenSession>,
+        open: Option<OpenSession>,
     ) -> Follower {
-        Follower { socket, heard: Instant::now(), pause: PAUSE_MIN, lasting, _room: room }
+        Follower { socket, heard: Instant::now(), pause: PAUSE_MIN, open, _room: room }
     }
 
     /// Says goodbye to one who may follow no longer.
     async fn may_stay(&mut self) -> Result<(), Gone> {
-        let Some(lasting) = self.lasting.as_ref().filter(|lasting| !lasting.is_good()) else {
+        let Some(open) = self.open.as_ref().filter(|open| !open.is_good()) else {
             return Ok(());
         };
-        let goodbye = lasting.goodbye();
+        let goodbye = open.goodbye();
         self.put(Message::Close(Some(goodbye))).await?;
         self.hear_out().await;
         Err(Gone)

@@ -23,7 +23,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::line::{RequestLine, answer, body, quote, unreadable};
-use super::seats::{ConnectionPermit, ConnectionPermits, SEATS_MAX};
+use super::permits::{ConnectionPermit, ConnectionPermits, PERMITS_MAX};
 use super::{ByteStream, CONNECTIONS_MAX, LINE_MAX, OUTSTANDING_MAX};
 
 /// Bytes that are read at a time.
@@ -72,12 +72,12 @@ struct Known {
     token: String,
     caller: Caller,
     looked: Instant,
-    _seat: ConnectionPermit,
+    _permit: ConnectionPermit,
 }
 
 struct Connection {
     app: Services,
-    seats: ConnectionPermits,
+    permits: ConnectionPermits,
     known: Option<Known>,
     tries: u32,
     pending: FuturesUnordered<Pending>,
@@ -88,14 +88,14 @@ struct Connection {
 pub(super) async fn serve(
     mut stream: impl ByteStream,
     app: Services,
-    seats: ConnectionPermits,
+    permits: ConnectionPermits,
     stop: CancellationToken,
 ) -> Result<(), Closed> {
     let begun = Instant::now();
     let mut heard = begun;
     let mut connection = Connection {
         app,
-        seats,
+        permits,
         known: None,
         tries: 0,
         pending: FuturesUnordered::new(),
@@ -287,16 +287,16 @@ impl Connection {
                 "no such token is good: make one by `era login`",
             ));
         };
-        let Some(seat) = self.seats.take(caller.user) else {
+        let Some(permit) = self.permits.take(caller.user) else {
             let detail = format!(
-                "your account has {SEATS_MAX} connections, as many as it may: close one, or try \
+                "your account has {PERMITS_MAX} connections, as many as it may: close one, or try \
                  again"
             );
             return Err(AppError::new(Kind::TooMany, "too_many_connections", detail).after(1));
         };
         let me = Me { user: caller.name.clone() };
         let token = token.to_owned();
-        self.known = Some(Known { token, caller, looked: Instant::now(), _seat: seat });
+        self.known = Some(Known { token, caller, looked: Instant::now(), _permit: permit });
         Ok(me)
     }
 

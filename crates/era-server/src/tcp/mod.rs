@@ -21,7 +21,7 @@
 
 mod connection;
 mod line;
-mod seats;
+mod permits;
 
 use std::io;
 use std::net::SocketAddr;
@@ -69,7 +69,7 @@ impl LineListener {
     /// Serves until it is told to stop, and then until what was asked is answered.
     pub async fn serve(self, app: Services, stop: CancellationToken) {
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-        let seats = seats::ConnectionPermits::default();
+        let permits = permits::ConnectionPermits::default();
         let turned_away = Arc::new(Semaphore::new(TOLD_MAX));
         let mut connections = JoinSet::new();
         loop {
@@ -101,7 +101,7 @@ impl LineListener {
                 }
                 continue;
             };
-            let (app, seats, stop) = (app.clone(), seats.clone(), stop.clone());
+            let (app, permits, stop) = (app.clone(), permits.clone(), stop.clone());
             connections.spawn(async move {
                 let _place = place;
                 let opened = tokio::select! {
@@ -109,7 +109,7 @@ impl LineListener {
                     opened = open(stream, encryption) => opened,
                 };
                 let ended = match opened {
-                    Ok(stream) => connection::serve(stream, app, seats, stop).await,
+                    Ok(stream) => connection::serve(stream, app, permits, stop).await,
                     Err(error) => Err(error.into()),
                 };
                 tracing::debug!(%from, ?ended, "a connection is over");

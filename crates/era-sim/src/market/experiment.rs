@@ -1,10 +1,10 @@
-//! The two experiments whose parameters are fixed, so that results can be compared.
+//! An experiment as a value, and the two whose parameters are fixed, so that results can be
+//! compared.
 
 use era_core::units::{Span, Time};
 
-use super::bound::bound;
-use super::run::MarketExperiment;
-use super::stream::{Assume, BidStream, MarketCluster, of_trace};
+use super::bound::{Bound, bound};
+use super::stream::{Assume, BidStream, MarketCluster, NeverFits, TraceBid, of_trace};
 use crate::BadInput;
 use crate::trace::Trace;
 use crate::workload;
@@ -12,6 +12,26 @@ use crate::workload;
 const MINUTE: Span = Span::from_min(1);
 /// What a GPU and hour is worth in the second experiment, in credits, by the job's number.
 const WORTH: [i64; 5] = [1, 2, 5, 10, 20];
+
+/// What is contested: bids, and where they are made.
+#[derive(Clone, Debug)]
+pub struct MarketExperiment {
+    pub site: MarketCluster,
+    /// Earlier bids, to learn from; all before the first of `stream`.
+    pub past: Vec<TraceBid>,
+    /// When history begins.
+    pub from: Time,
+    /// The bids, in order of submission.
+    pub stream: Vec<TraceBid>,
+    /// The slot of the market.
+    pub slot: Span,
+    /// How far ahead the market reaches.
+    pub horizon: Span,
+    /// The most that could have been attained.
+    pub bound: Bound,
+    /// Jobs of the trace that could make no bid.
+    pub never_fit: Vec<NeverFits>,
+}
 
 /// The paper's first experiment: a day on 2,000 units, with the same day of another seed before
 /// it to learn from.

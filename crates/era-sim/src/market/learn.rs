@@ -5,7 +5,7 @@ use era_core::forecast::{Forecast, relaxation, spread};
 use era_core::units::{Span, Time};
 
 use super::bound;
-use super::run::MarketExperiment;
+use super::experiment::MarketExperiment;
 use super::stream::TraceBid;
 use crate::BadInput;
 

@@ -14,5 +14,6 @@ pub mod stream;
 #[cfg(test)]
 mod tests;
 
+pub use experiment::MarketExperiment;
 pub use learn::{ForecastLearner, LearningSchedule, TrueAt};
-pub use run::{MarketExperiment, MarketOutcome, MarketSetup};
+pub use run::{MarketOutcome, MarketSetup};

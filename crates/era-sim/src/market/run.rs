@@ -5,31 +5,11 @@ use era_core::offer::Quote;
 use era_core::settings::Settings;
 use era_core::units::{Milli, Span, Time};
 
-use super::bound::Bound;
 use super::driver::{Driver, GRACE};
+use super::experiment::MarketExperiment;
 use super::learn::LearningSchedule;
-use super::stream::{MarketCluster, NeverFits, TraceBid};
+use super::stream::TraceBid;
 use crate::BadInput;
-
-/// What is contested: bids, and where they are made.
-#[derive(Clone, Debug)]
-pub struct MarketExperiment {
-    pub site: MarketCluster,
-    /// Earlier bids, to learn from; all before the first of `stream`.
-    pub past: Vec<TraceBid>,
-    /// When history begins.
-    pub from: Time,
-    /// The bids, in order of submission.
-    pub stream: Vec<TraceBid>,
-    /// The slot of the market.
-    pub slot: Span,
-    /// How far ahead the market reaches.
-    pub horizon: Span,
-    /// The most that could have been attained.
-    pub bound: Bound,
-    /// Jobs of the trace that could make no bid.
-    pub never_fit: Vec<NeverFits>,
-}
 
 /// How it is contested.
 #[derive(Clone, Debug)]

@@ -62,18 +62,18 @@ impl Comparing {
         each: &Resources,
     ) -> Option<(usize, u64)> {
         let mut best: Option<(i64, usize, &NodeCalendar, Load)> = None;
-        for (place, lane, taken) in fitting {
-            let score = self.score(&view(place, lane, &taken), each);
+        for (place, node_calendar, taken) in fitting {
+            let score = self.score(&view(place, node_calendar, &taken), each);
             if best.as_ref().is_none_or(|(most, ..)| score > *most) {
-                best = Some((score, place, lane, taken));
+                best = Some((score, place, node_calendar, taken));
             }
         }
-        let (_, place, lane, taken) = best?;
+        let (_, place, node_calendar, taken) = best?;
         self.sizes[place].extend((each.gpu > 0).then_some(size(each)));
         let gpus = if self.rule == Comparator::Random {
-            self.any_gpus(&view(place, lane, &taken), each)
+            self.any_gpus(&view(place, node_calendar, &taken), each)
         } else {
-            lane.choose_gpus(&taken, each)
+            node_calendar.choose_gpus(&taken, each)
         };
         Some((place, gpus?))
     }
@@ -107,8 +107,8 @@ impl Comparing {
     }
 }
 
-fn view(place: usize, lane: &NodeCalendar, taken: &Load) -> View {
-    let capacity = &lane.node.capacity;
+fn view(place: usize, node_calendar: &NodeCalendar, taken: &Load) -> View {
+    let capacity = &node_calendar.node.capacity;
     let gpus = &taken[GPU0..GPU0 + capacity.gpus.len()];
     View {
         place,

@@ -14,7 +14,7 @@ use era_core::cluster::{Cluster, Eligibility, Health, Node, Pool, Purpose};
 use era_core::forecast::Forecast;
 use era_core::market::MarketRules;
 use era_core::placement::{Choice, Gang, Scorer, Typical};
-use era_core::resources::{Capacity, Gpu, Resources, WHOLE_GPU};
+use era_core::resources::{Capacity, Gpu, WHOLE_GPU};
 use era_core::settings::Settings;
 use era_core::units::{JobId, Name, NodeId, Span, Time};
 
@@ -142,18 +142,6 @@ impl PlacementExperiment {
     }
 }
 
-/// What a pod needs, for the core.
-pub(super) fn resources(pod: &Pod) -> Resources {
-    let only = if pod.models.len() == 1 { pod.models.first() } else { None };
-    Resources {
-        cpu: pod.cpu,
-        memory: pod.memory,
-        gpu: pod.gpu,
-        gpu_model: only.cloned(),
-        ..Resources::default()
-    }
-}
-
 /// The cluster, and the pods as requests.
 struct World {
     calendar: Calendar,
@@ -243,7 +231,7 @@ fn request(pod: &Pod, choices: &Choices) -> Request {
         constraints: Constraints { labels: labels.into_iter().collect(), ..Constraints::default() },
         ..Request::new(
             Shape::gang(1),
-            resources(pod),
+            pod.resources(),
             DURATION,
             Window { earliest: NOW, deadline: END },
         )
@@ -273,12 +261,13 @@ impl Placer {
                 Placer::Core { scorer, typical, learned: experiment.learned }
             }
             PlacementPolicy::Compared(rule) => {
-                let lanes = world.pool().map_or(&[][..], |pool| &pool.lanes);
-                let nodes = || lanes.iter().map(|lane| &lane.node.capacity);
+                let node_calendars = world.pool().map_or(&[][..], |pool| &pool.nodes);
+                let nodes =
+                    || node_calendars.iter().map(|node_calendar| &node_calendar.node.capacity);
                 let cpu_max = nodes().map(|node| i64::from(node.cpu)).max().unwrap_or(0);
                 let gpu_max = nodes().map(|node| node.gpus.len() as i64).max().unwrap_or(0);
                 let largest = (cpu_max, gpu_max * i64::from(WHOLE_GPU));
-                Placer::Compared(Comparing::new(rule, lanes.len(), largest, seed))
+                Placer::Compared(Comparing::new(rule, node_calendars.len(), largest, seed))
             }
         }
     }
@@ -309,7 +298,7 @@ impl Placer {
             }
             Placer::Compared(comparing) => {
                 let (place, gpus) = comparing.choose(fitting(pool, &eligible), &ask.each)?;
-                Some(Seat { node: pool.lanes[place].node.id, gpus })
+                Some(Seat { node: pool.nodes[place].node.id, gpus })
             }
         }
     }
@@ -320,11 +309,11 @@ fn fitting<'a>(
     pool: &'a PoolCalendar,
     eligible: &'a Eligibility<'a>,
 ) -> impl Iterator<Item = (usize, &'a NodeCalendar, Load)> {
-    pool.lanes.iter().enumerate().filter_map(move |(place, lane)| {
+    pool.nodes.iter().enumerate().filter_map(move |(place, node_calendar)| {
         let mut taken = Load::zero(0);
-        let fits =
-            lane.admits(eligible) && lane.room(NOW, END, NOW, eligible.each, 1, &mut taken) > 0;
-        fits.then_some((place, &**lane, taken))
+        let fits = node_calendar.admits(eligible)
+            && node_calendar.room(NOW, END, NOW, eligible.each, 1, &mut taken) > 0;
+        fits.then_some((place, &**node_calendar, taken))
     })
 }
 

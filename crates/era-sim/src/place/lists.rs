@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use csv::StringRecord;
-use era_core::resources::{GPUS_PER_NODE_MAX, WHOLE_GPU};
+use era_core::resources::{GPUS_PER_NODE_MAX, Resources, WHOLE_GPU};
 use era_core::units::Name;
 
 use crate::BadInput;
@@ -39,6 +39,20 @@ pub struct Pod {
     pub gpu: u32,
     /// The models that will do; any if there are none.
     pub models: BTreeSet<Name>,
+}
+
+impl Pod {
+    /// What it needs, for the core.
+    pub(super) fn resources(&self) -> Resources {
+        let only = if self.models.len() == 1 { self.models.first() } else { None };
+        Resources {
+            cpu: self.cpu,
+            memory: self.memory,
+            gpu: self.gpu,
+            gpu_model: only.cloned(),
+            ..Resources::default()
+        }
+    }
 }
 
 /// Reads a list of nodes: `sn`, `cpu_milli`, `memory_mib`, `gpu`, `model`.

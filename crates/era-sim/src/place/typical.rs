@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use era_core::placement::Typical;
 
 use super::Pod;
-use super::experiment::resources;
 
 /// Most kinds of typical work that the core takes.
 const KINDS_MAX: usize = 64;
@@ -55,7 +54,7 @@ pub fn learn<'a>(
         let enough = enough.count();
         kinds.truncate(enough);
     }
-    kinds.into_iter().map(|(weight, pod)| Typical { each: resources(pod), weight }).collect()
+    kinds.into_iter().map(|(weight, pod)| Typical { each: pod.resources(), weight }).collect()
 }
 
 fn weight(pod: &Pod, count: u32, weighing: Weighing) -> u32 {

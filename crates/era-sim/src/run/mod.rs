@@ -312,7 +312,7 @@ impl<'a> Driver<'a> {
         let (state, running) = (self.world.state(), self.world.scenario().running(second));
         let looks = running.filter_map(|(index, task, done)| {
             let gpus = i64::from(self.trace.jobs[index].gpu_milli) / 1000;
-            let class = state.job(task.job).ok()?.first_part().line.class;
+            let class = state.job(task.job).ok()?.first_part().position.class;
             let limit = *limits.get(usize::from(class))? as i64;
             let after = (limit - done).div_euclid(gpus.max(1));
             (after > 0).then_some(second + after)

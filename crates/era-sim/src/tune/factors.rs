@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::measured::rounded;
+use crate::measure::rounded;
 use crate::replay::JobHistory;
 
 /// One job that ran.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::measure::{RunFigures, jain, quantile};
+use crate::measure::{RunFigures, jain, quantile, rounded};
 use crate::replay::JobHistory;
 use crate::tune::factors::FactorRow;
 
@@ -117,9 +117,4 @@ pub(super) fn index_of(name: &str) -> Option<usize> {
 fn slowdown(rows: &[FactorRow]) -> f64 {
     let one = |row: &FactorRow| ((row.wait_s + row.run_s) / row.run_s.max(10.0)).max(1.0);
     rows.iter().map(one).sum::<f64>() / rows.len().max(1) as f64
-}
-
-/// As many digits as anybody reads.
-pub(super) fn rounded(figure: f64) -> f64 {
-    (figure * 1e4).round() / 1e4
 }

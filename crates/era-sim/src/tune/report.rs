@@ -10,11 +10,12 @@ use std::collections::BTreeMap;
 use super::bench::{Bench, WorkSplit};
 use super::candidate::PolicyCandidate;
 use super::factors::{Factor, factors};
-use super::measured::{Measured, rounded};
+use super::measured::Measured;
 use super::objective::Objective;
 use super::search::{PolicySearch, SearchSpec, in_parallel};
 use super::template::Template;
 use crate::BadInput;
+use crate::measure::rounded;
 use crate::run::policy_named;
 
 /// A rule and how it did on both parts.

@@ -58,17 +58,20 @@ impl Files {
     }
 
     /// The same for as long as this server is the one that keeps files.
-    pub async fn collect_while(&self, ours: StillKeepsFiles<'_>) -> Result<Collected, FilesError> {
+    pub async fn collect_while(
+        &self,
+        still_keeps: StillKeepsFiles<'_>,
+    ) -> Result<Collected, FilesError> {
         let before = self.now() - self.0.keep.grace_ms;
         let outputs = match self.0.keep.outputs_ms {
-            Some(kept) => self.retire_outputs(self.now() - kept, ours).await?,
+            Some(kept) => self.retire_outputs(self.now() - kept, still_keeps).await?,
             None => 0,
         };
         let uploads = self.collect_uploads(before).await?;
         self.lapse_claims(before).await?;
-        let trees = self.collect_trees(ours).await?;
-        let (blobs, bytes) = self.collect_blobs(before, ours).await?;
-        let strays = self.collect_strays(before, ours).await?;
+        let trees = self.collect_trees(still_keeps).await?;
+        let (blobs, bytes) = self.collect_blobs(before, still_keeps).await?;
+        let strays = self.collect_strays(before, still_keeps).await?;
         Ok(Collected { uploads, trees, blobs, bytes, strays, outputs })
     }
 
@@ -108,9 +111,9 @@ impl Files {
         Ok(())
     }
 
-    async fn collect_trees(&self, ours: StillKeepsFiles<'_>) -> Result<u64, FilesError> {
+    async fn collect_trees(&self, still_keeps: StillKeepsFiles<'_>) -> Result<u64, FilesError> {
         let mut count = 0;
-        while ours() {
+        while still_keeps() {
             let _naming = self.0.naming.write().await;
             // Made of constants alone, as below.
             let tree = format!("SELECT id FROM trees WHERE {UNUSED_TREE} LIMIT 1");
@@ -142,10 +145,10 @@ impl Files {
     async fn collect_blobs(
         &self,
         before: i64,
-        ours: StillKeepsFiles<'_>,
+        still_keeps: StillKeepsFiles<'_>,
     ) -> Result<(u64, u64), FilesError> {
         let (mut count, mut bytes) = (0, 0);
-        while ours() {
+        while still_keeps() {
             let _naming = self.0.naming.write().await;
             let unnamed =
                 format!("SELECT hash, bytes FROM blobs WHERE {UNNAMED_BLOB} LIMIT {BATCH}");
@@ -165,7 +168,7 @@ impl Files {
                 .iter()
                 .map(|(hash, _)| Ok(self.blob_path(hash.parse()?)))
                 .collect::<Result<Vec<_>, FilesError>>()?;
-            if !ours() {
+            if !still_keeps() {
                 // Who keeps them now finds them as strays.
                 break;
             }
@@ -201,7 +204,7 @@ impl Files {
     async fn collect_strays(
         &self,
         before: i64,
-        ours: StillKeepsFiles<'_>,
+        still_keeps: StillKeepsFiles<'_>,
     ) -> Result<u64, FilesError> {
         let root = self.folder().join("blobs");
         let mut count = 0;
@@ -232,7 +235,7 @@ impl Files {
                 }
                 let known: BTreeSet<String> =
                     query.fetch_all(self.writer()).await?.into_iter().collect();
-                if !ours() {
+                if !still_keeps() {
                     return Ok(count);
                 }
                 for (name, file) in some {
@@ -249,10 +252,10 @@ impl Files {
     async fn retire_outputs(
         &self,
         before: i64,
-        ours: StillKeepsFiles<'_>,
+        still_keeps: StillKeepsFiles<'_>,
     ) -> Result<u64, FilesError> {
         let mut count = 0;
-        while ours() {
+        while still_keeps() {
             let retired = self.retire_some_outputs(before).await?;
             count += retired;
             if retired < BATCH as u64 {
@@ -284,7 +287,7 @@ impl Files {
                 .bind(job)
                 .execute(self.writer())
                 .await?;
-            self.forget_used(super::reach::account(*account));
+            self.forget_used(super::access::account(*account));
         }
         Ok(jobs.len() as u64)
     }

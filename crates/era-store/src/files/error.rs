@@ -3,16 +3,15 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
+use super::hash::{BadHash, ContentHash};
 use super::path::BadPath;
-use super::{ContentHash, TREE_FILES_MAX};
 use crate::StoreError;
 
 /// What is wrong.
 #[derive(Debug, thiserror::Error)]
 pub enum FilesError {
-    /// Not a hash.
-    #[error("`{0}` is no hash: give the 64 lower-case hex digits of a BLAKE3 hash")]
-    BadHash(String),
+    #[error(transparent)]
+    BadHash(#[from] BadHash),
     /// A path that no tree may have.
     #[error(transparent)]
     Path(#[from] BadPath),
@@ -23,8 +22,8 @@ pub enum FilesError {
     )]
     BadName(String),
     /// Too many files in one tree.
-    #[error("{0} files are too many for one tree: at most {TREE_FILES_MAX}; pack small ones")]
-    TooManyFiles(usize),
+    #[error("{given} files are too many for one tree: at most {most}; pack small ones")]
+    TooManyFiles { given: usize, most: usize },
     /// A content that is larger than any may be.
     #[error("a file of {bytes} bytes is too large: at most {limit}")]
     TooLarge {

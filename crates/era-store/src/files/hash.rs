@@ -3,7 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::FilesError;
+/// A text that is no hash.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no hash: give the 64 lower-case hex digits of a BLAKE3 hash")]
+pub struct BadHash(String);
 
 /// A BLAKE3 hash. Written as 64 digits in lower-case hex.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,17 +31,15 @@ impl From<blake3::Hash> for ContentHash {
 }
 
 impl FromStr for ContentHash {
-    type Err = FilesError;
+    type Err = BadHash;
 
     /// Only the canonical spelling is read, so that a hash has one name everywhere.
-    fn from_str(text: &str) -> Result<ContentHash, FilesError> {
+    fn from_str(text: &str) -> Result<ContentHash, BadHash> {
         let canonical = |c: u8| c.is_ascii_digit() || (b'a'..=b'f').contains(&c);
         if text.len() != 64 || !text.bytes().all(canonical) {
-            return Err(FilesError::BadHash(text.chars().take(80).collect()));
+            return Err(BadHash(text.chars().take(80).collect()));
         }
-        blake3::Hash::from_hex(text)
-            .map(ContentHash::from)
-            .map_err(|_| FilesError::BadHash(text.to_owned()))
+        blake3::Hash::from_hex(text).map(ContentHash::from).map_err(|_| BadHash(text.to_owned()))
     }
 }
 

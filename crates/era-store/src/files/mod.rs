@@ -10,14 +10,15 @@
 //! uploads/ACCOUNT/HASH    what has come so far of an upload
 //! ```
 
+mod access;
 mod blob;
 mod collect;
 mod error;
 mod hash;
 mod path;
 mod publish;
-mod reach;
 mod set;
+mod set_key;
 mod tree;
 mod tree_rows;
 mod upload;
@@ -34,12 +35,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use era_core::units::UserId;
 use tokio::sync::RwLock;
 
+pub use access::Viewer;
 pub use collect::{Collected, StillKeepsFiles};
 pub use error::FilesError;
-pub use hash::ContentHash;
+pub use hash::{BadHash, ContentHash};
 pub use path::{BadPath, DEPTH_MAX, PATH_BYTES_MAX, check_path};
-pub use reach::Viewer;
-pub use set::{DataSet, DataSetKey, DataSetVisibility};
+pub use set::DataSet;
+pub use set_key::{DataSetKey, DataSetVisibility};
 pub use tree::{Edit, FileTree, TREE_FILES_MAX, TreeFile};
 pub(crate) use tree_rows::contains;
 pub use tree_rows::{FilesAsked, Listed, StagedFile};

@@ -4,60 +4,16 @@ use era_core::units::UserId;
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
-use super::reach::account;
-use super::{ContentHash, Edit, FileTree, Files, FilesAsked, FilesError, Listed, TreeFile, Viewer};
-use crate::StoreError;
+use super::access::account;
+use super::{
+    ContentHash, DataSetKey, DataSetVisibility, Edit, FileTree, Files, FilesAsked, FilesError,
+    Listed, TreeFile, Viewer,
+};
 
 /// Most data sets of an account.
 const SETS_MAX: i64 = 10_000;
 /// Most accounts that one is shared with.
 pub(crate) const SHARES_MAX: usize = 1000;
-
-/// Who may see a data set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DataSetVisibility {
-    /// Its owner, and those it is shared with.
-    Private,
-    /// The owner's group.
-    Group,
-    Public,
-}
-
-impl DataSetVisibility {
-    fn as_str(self) -> &'static str {
-        match self {
-            DataSetVisibility::Private => "private",
-            DataSetVisibility::Group => "group",
-            DataSetVisibility::Public => "public",
-        }
-    }
-
-    pub(super) fn read(text: &str) -> Result<DataSetVisibility, FilesError> {
-        match text {
-            "private" => Ok(DataSetVisibility::Private),
-            "group" => Ok(DataSetVisibility::Group),
-            "public" => Ok(DataSetVisibility::Public),
-            other => Err(FilesError::Store(StoreError::Damaged {
-                what: "a data set".to_owned(),
-                problem: format!("its visibility is `{other}`"),
-            })),
-        }
-    }
-}
-
-/// Which data set: the owner's name and its own.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DataSetKey {
-    /// The owner's name.
-    pub owner: String,
-    pub name: String,
-}
-
-impl std::fmt::Display for DataSetKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}/{}", self.owner, self.name)
-    }
-}
 
 /// A data set.
 #[derive(Clone, Debug, PartialEq, Eq)]

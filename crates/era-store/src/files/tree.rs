@@ -42,7 +42,8 @@ impl FileTree {
     /// A tree of these files, in whatever order they come.
     pub fn new(mut files: Vec<TreeFile>) -> Result<FileTree, FilesError> {
         if files.len() > TREE_FILES_MAX {
-            return Err(FilesError::TooManyFiles(files.len()));
+            let given = files.len();
+            return Err(FilesError::TooManyFiles { given, most: TREE_FILES_MAX });
         }
         check_together(files.iter().map(|file| file.path.as_str()))?;
         files.sort_unstable_by(|a, b| a.path.cmp(&b.path));

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use era_core::units::{JobId, UserId};
 use sqlx::AssertSqlSafe;
 
-use super::reach::BINDS_MAX;
+use super::access::BINDS_MAX;
 use super::{Files, FilesError, locked, marks};
 
 const REMEMBERED_MS: i64 = 60_000;

@@ -36,7 +36,7 @@ impl Journal {
                 done => return done,
             };
             let again = self.database.dialect().lost_connection(&failed);
-            let failed = match self.fence.explain(&self.database, failed).await {
+            let failed = match self.generation.explain(&self.database, failed).await {
                 deposed @ StoreError::Deposed { .. } => return Err(deposed),
                 failed => failed,
             };
@@ -88,7 +88,7 @@ impl Journal {
         for (index, row) in rows.iter().enumerate() {
             query = query.bind(signed(row.seq)?);
             if index == 0 {
-                query = query.bind(self.fence.number());
+                query = query.bind(self.generation.number());
             }
             query = query
                 .bind(row.at.0)

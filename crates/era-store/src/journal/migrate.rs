@@ -5,26 +5,14 @@
 //! before, and it is changed from version to version until it is of ours. What it becomes is the
 //! beginning of a new segment; the old ones stay as they are.
 
-use era_core::wire::WIRE_VERSION;
-use era_core::{CORE_VERSION, State};
+use era_core::State;
 use serde_json::Value;
 
-use super::{Journal, Segment};
+use super::Journal;
+use super::segment::{OURS, Segment, Versions};
 use crate::StoreError;
 
 mod phases;
-
-/// The versions that a segment was written by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Versions {
-    /// Of the core: what it decides.
-    pub(super) core: u32,
-    /// Of the serialisation: how it is written.
-    pub(super) wire: u32,
-}
-
-/// Those of this binary.
-pub(super) const OURS: Versions = Versions { core: CORE_VERSION, wire: WIRE_VERSION };
 
 /// What makes a state of one version a state of a later one.
 pub(super) struct Migration {

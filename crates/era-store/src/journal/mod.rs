@@ -37,7 +37,7 @@ const PAGE: u32 = 1000;
 #[derive(Clone, Debug)]
 pub struct Journal {
     database: Database,
-    fence: Generation,
+    generation: Generation,
 }
 
 /// An input with what was decided about it, written as it is kept.
@@ -123,8 +123,8 @@ impl Stored {
 
 impl Journal {
     /// The journal of this database.
-    pub(crate) fn new(database: Database, fence: Generation) -> Journal {
-        Journal { database, fence }
+    pub(crate) fn new(database: Database, generation: Generation) -> Journal {
+        Journal { database, generation }
     }
 
     /// Entries after this number, in order; at most `most` of them, and never more than a page.

@@ -6,9 +6,20 @@ use era_core::{CORE_VERSION, Snapshot};
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
-use super::migrate::Versions;
 use super::{Journal, number, signed, written};
 use crate::StoreError;
+
+/// The versions that a segment was written by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Versions {
+    /// Of the core: what it decides.
+    pub(super) core: u32,
+    /// Of the serialisation: how it is written.
+    pub(super) wire: u32,
+}
+
+/// Those of this binary.
+pub(super) const OURS: Versions = Versions { core: CORE_VERSION, wire: WIRE_VERSION };
 
 /// A state as it is kept. Making one takes as long as the state is large: not on the driver's
 /// thread.
@@ -88,7 +99,7 @@ impl Journal {
         .bind(segment.state.as_str())
         .execute(&mut *transaction)
         .await?;
-        self.fence.hold(&mut transaction).await?;
+        self.generation.hold(&mut transaction).await?;
         Ok(transaction.commit().await?)
     }
 

@@ -4,7 +4,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use sqlx::Executor;
 
-use super::migrate::{Migration, OURS, Versions};
+use super::migrate::Migration;
+use super::segment::{OURS, Versions};
 use super::{AskedQuote, Journal, JournalEntry, Segment};
 use crate::{Store, StoreError};
 

@@ -51,7 +51,7 @@ impl Tables {
                 some => some,
             },
         };
-        for walk in walks(query.seen, account) {
+        for walk in walks(query.visible, account) {
             // Made of constants alone; what the caller gave is bound.
             let mut question = sqlx::query(AssertSqlSafe(sql(&walk, counts.keys(), most)));
             for _ in 0..counts.len() {
@@ -73,10 +73,10 @@ impl Tables {
 
 /// Where the jobs are that a caller may see, of an account where one is named. No two walks meet
 /// the same job.
-fn walks(seen: VisibleJobs, account: Option<i64>) -> Vec<Walk> {
+fn walks(visible: VisibleJobs, account: Option<i64>) -> Vec<Walk> {
     let own = |own: UserId| i64::from(own.0);
     let all = |on| Walk { on, only: None };
-    match (seen, account) {
+    match (visible, account) {
         (VisibleJobs::All, account) => vec![all(account.map(|account| ("account", account)))],
         (VisibleJobs::Own(of), Some(account)) if account != own(of) => Vec::new(),
         (VisibleJobs::Own(of), _) => vec![all(Some(("account", own(of))))],

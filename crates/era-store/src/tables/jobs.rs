@@ -48,11 +48,11 @@ impl VisibleJobs {
     }
 }
 
-/// Which jobs are wanted. Every field narrows the list; `seen` always does.
+/// Which jobs are wanted. Every field narrows the list; `visible` always does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobQuery {
     /// Whose jobs may be seen.
-    pub seen: VisibleJobs,
+    pub visible: VisibleJobs,
     /// In one of these states; any where none is given.
     pub states: Vec<JobState>,
     /// Of the account with this name.
@@ -78,9 +78,9 @@ pub struct JobQuery {
 
 impl JobQuery {
     /// All that may be seen.
-    pub fn all(seen: VisibleJobs, limit: u32) -> JobQuery {
+    pub fn all(visible: VisibleJobs, limit: u32) -> JobQuery {
         JobQuery {
-            seen,
+            visible,
             states: Vec::new(),
             account: None,
             team: None,
@@ -219,7 +219,7 @@ impl Tables {
         after: Option<JobCursor>,
     ) -> Result<Option<Walk>, StoreError> {
         let mut walk = Walk::new(query, self.database.dialect());
-        match query.seen {
+        match query.visible {
             VisibleJobs::All => {}
             VisibleJobs::Own(own) => walk.and("account = ?", i64::from(own.0)),
             VisibleJobs::Team(team, own) => {

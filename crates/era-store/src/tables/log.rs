@@ -13,7 +13,7 @@ use crate::StoreError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventQuery {
     /// Whose events may be seen.
-    pub seen: VisibleJobs,
+    pub visible: VisibleJobs,
     /// After this one: the journal's number of its input, and its place there.
     pub after: (u64, u32),
     /// Of one of these kinds; of any where none is given.
@@ -26,8 +26,8 @@ pub struct EventQuery {
 
 impl EventQuery {
     /// All that may be seen.
-    pub fn all(seen: VisibleJobs, after: (u64, u32), limit: u32) -> EventQuery {
-        EventQuery { seen, after, kinds: Vec::new(), job: None, limit }
+    pub fn all(visible: VisibleJobs, after: (u64, u32), limit: u32) -> EventQuery {
+        EventQuery { visible, after, kinds: Vec::new(), job: None, limit }
     }
 }
 
@@ -75,7 +75,7 @@ pub struct StatementPage {
 impl Tables {
     /// Events after one, oldest first.
     pub async fn events(&self, query: &EventQuery) -> Result<Vec<EventRow>, StoreError> {
-        let seen = match query.seen {
+        let visible = match query.visible {
             VisibleJobs::All => "",
             VisibleJobs::Team(..) => " AND (team = ? OR account = ?)",
             VisibleJobs::Own(_) => " AND account = ?",
@@ -84,14 +84,14 @@ impl Tables {
         let job = if query.job.is_some() { " AND job = ?" } else { "" };
         let sql = format!(
             "SELECT {EVENT_COLUMNS} FROM events WHERE (seq > ? OR (seq = ? AND place > ?)) \
-             AND seq >= ?{seen}{kinds}{job} ORDER BY seq, place LIMIT ?"
+             AND seq >= ?{visible}{kinds}{job} ORDER BY seq, place LIMIT ?"
         );
         let (seq, place) = query.after;
         let seq = seq.cast_signed();
         // Made of constants alone; what the caller gave is bound.
         let mut question = sqlx::query(AssertSqlSafe(sql));
         question = question.bind(seq).bind(seq).bind(i64::from(place)).bind(seq);
-        question = match query.seen {
+        question = match query.visible {
             VisibleJobs::All => question,
             VisibleJobs::Team(team, own) => question.bind(i64::from(team.0)).bind(i64::from(own.0)),
             VisibleJobs::Own(own) => question.bind(i64::from(own.0)),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use era_core::units::{NodeId, Time};
 use sqlx::{AssertSqlSafe, Row};
 
-use super::project::hour_of;
+use super::hours::hour_of;
 use super::read::{self, TASK_COLUMNS};
 use super::rows::{NodeRow, NodeSpan, RefusalRow, TaskRow};
 use super::{Tables, load};

@@ -6,6 +6,7 @@
 //! [`Tables`]. The core's state is never asked, and who may see what is for the caller to say.
 
 mod counts;
+mod hours;
 mod jobs;
 mod load;
 mod log;
@@ -29,10 +30,10 @@ use era_core::units::NodeId;
 use sqlx::Row;
 
 pub use counts::{COUNTED_MAX, Count};
+pub use hours::{HOUR_MS, hour_of, hours};
 pub use jobs::{BadCursor, IDS_MAX, JobCursor, JobQuery, Jobs, VisibleJobs};
 pub use log::{EventQuery, StatementPage, StatementQuery};
 pub use measure::{NodeUse, Open};
-pub use project::{HOUR_MS, hour_of, hours};
 pub use rows::{EventRow, JobRow, NodeRow, NodeSpan, RefusalRow, StatementRow, TaskRow};
 pub use spending::{SpendingRow, SpentBy, SpentHour};
 

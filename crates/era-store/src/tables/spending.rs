@@ -7,7 +7,7 @@ use era_core::units::{GroupId, Time, UserId};
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
-use super::project::hour_of;
+use super::hours::hour_of;
 use super::{Tables, read};
 use crate::StoreError;
 

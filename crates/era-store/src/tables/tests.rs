@@ -432,7 +432,7 @@ async fn a_list_is_newest_first_in_pages_that_meet_and_never_overlap() {
     assert_eq!(pages(other).await, []);
     let named = JobQuery { name: Some("que".into()), ..some.clone() };
     assert_eq!(pages(named).await, [last, first]);
-    let hers = JobQuery { seen: VisibleJobs::Own(ADA), ..some };
+    let hers = JobQuery { visible: VisibleJobs::Own(ADA), ..some };
     let seen: Vec<JobId> = [last, first].into_iter().filter(|id| ada.contains(id)).collect();
     assert_eq!(pages(hers).await, seen);
     let later = JobQuery { since: Some(world.now + Span(1)), ..JobQuery::all(VisibleJobs::All, 9) };

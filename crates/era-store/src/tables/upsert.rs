@@ -57,7 +57,7 @@ pub(super) struct Upsert {
     /// How many of the columns, from the first, make the key.
     pub keys: usize,
     /// What happens to a row that is there already.
-    pub there: OnConflict,
+    pub on_conflict: OnConflict,
 }
 
 /// What happens to a row that is there already.
@@ -82,7 +82,7 @@ impl Upsert {
         }
         // Writing to a string cannot fail.
         let _ = write!(sql, " ON CONFLICT ({}) DO ", self.columns[..self.keys].join(", "));
-        let sets: Vec<String> = match self.there {
+        let sets: Vec<String> = match self.on_conflict {
             OnConflict::Keep => Vec::new(),
             OnConflict::Set(columns) => {
                 columns.iter().map(|c| format!("{c} = excluded.{c}")).collect()

@@ -42,7 +42,7 @@ const JOBS: Upsert = Upsert {
         "project",
     ],
     keys: 1,
-    there: OnConflict::Set(&[
+    on_conflict: OnConflict::Set(&[
         "state",
         "queue",
         "promised_finish",
@@ -63,12 +63,20 @@ const SPECS: Upsert = Upsert {
     table: "specs",
     columns: &["job", "spec"],
     keys: 1,
-    there: OnConflict::Set(&["spec"]),
+    on_conflict: OnConflict::Set(&["spec"]),
 };
-const LIVE: Upsert =
-    Upsert { table: "live", columns: &["job", "body"], keys: 1, there: OnConflict::Set(&["body"]) };
-const HOLDS: Upsert =
-    Upsert { table: "holds", columns: &["hold", "bid"], keys: 1, there: OnConflict::Set(&["bid"]) };
+const LIVE: Upsert = Upsert {
+    table: "live",
+    columns: &["job", "body"],
+    keys: 1,
+    on_conflict: OnConflict::Set(&["body"]),
+};
+const HOLDS: Upsert = Upsert {
+    table: "holds",
+    columns: &["hold", "bid"],
+    keys: 1,
+    on_conflict: OnConflict::Set(&["bid"]),
+};
 const TASKS: Upsert = Upsert {
     table: "tasks",
     columns: &[
@@ -89,64 +97,68 @@ const TASKS: Upsert = Upsert {
         "prepared_ms",
     ],
     keys: 4,
-    there: OnConflict::Set(&["started", "ended", "exit_code", "cause", "prepared_ms"]),
+    on_conflict: OnConflict::Set(&["started", "ended", "exit_code", "cause", "prepared_ms"]),
 };
 const EVENTS: Upsert = Upsert {
     table: "events",
     columns: &["seq", "place", "at", "kind", "job", "account", "team", "body"],
     keys: 2,
-    there: OnConflict::Keep,
+    on_conflict: OnConflict::Keep,
 };
 const STATEMENT: Upsert = Upsert {
     table: "statement_lines",
     columns: &["account", "seq", "place", "at", "job", "reason", "amount", "balance"],
     keys: 3,
-    there: OnConflict::Keep,
+    on_conflict: OnConflict::Keep,
 };
 const REFUSALS: Upsert = Upsert {
     table: "refusals",
     columns: &["seq", "at", "account", "code", "sentence", "price"],
     keys: 1,
-    there: OnConflict::Keep,
+    on_conflict: OnConflict::Keep,
 };
 const ACCOUNTS: Upsert = Upsert {
     table: "accounts",
     columns: &["id", "name", "team", "balance"],
     keys: 1,
-    there: OnConflict::Set(&["name", "team", "balance"]),
+    on_conflict: OnConflict::Set(&["name", "team", "balance"]),
 };
-const TEAMS: Upsert =
-    Upsert { table: "teams", columns: &["id", "name"], keys: 1, there: OnConflict::Set(&["name"]) };
+const TEAMS: Upsert = Upsert {
+    table: "teams",
+    columns: &["id", "name"],
+    keys: 1,
+    on_conflict: OnConflict::Set(&["name"]),
+};
 const NODES: Upsert = Upsert {
     table: "nodes",
     columns: &["id", "name", "pool", "model", "simulated"],
     keys: 1,
-    there: OnConflict::Set(&["name", "pool", "model", "simulated"]),
+    on_conflict: OnConflict::Set(&["name", "pool", "model", "simulated"]),
 };
 const SPANS: Upsert = Upsert {
     table: "node_spans",
     columns: &["node", "since", "until", "cpu", "memory", "gpu"],
     keys: 2,
-    there: OnConflict::Set(&["until", "cpu", "memory", "gpu"]),
+    on_conflict: OnConflict::Set(&["until", "cpu", "memory", "gpu"]),
 };
 const NODE_HOURS: Upsert = Upsert {
     table: "node_hours",
     columns: &["hour", "node", "cpu", "memory", "gpu"],
     keys: 2,
-    there: OnConflict::Add,
+    on_conflict: OnConflict::Add,
 };
 const TALLIES: Upsert = Upsert {
     table: "tallies",
     columns: &["hour", "what", "amount"],
     keys: 2,
-    there: OnConflict::Add,
+    on_conflict: OnConflict::Add,
 };
 
 const SPENDING: Upsert = Upsert {
     table: "spending",
     columns: &["account", "team", "project", "hour", "charged", "refunded", "cpu", "memory", "gpu"],
     keys: 4,
-    there: OnConflict::Add,
+    on_conflict: OnConflict::Add,
 };
 
 /// Writes what a batch changed, and what is to be remembered; gives back its events.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::config::{folder, write_private};
 use super::connection::Common;
-use super::failure::BadUsage;
+use super::exit::BadUsage;
 use super::submit::{self, Along, names_a_file};
 use crate::job::Draft;
 

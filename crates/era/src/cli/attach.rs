@@ -3,7 +3,7 @@
 use era_api::terminal::TerminalEnd;
 
 use super::connection::Common;
-use super::failure::{ExitWith, NO_CODE};
+use super::exit::{ExitWith, NO_CODE};
 use super::look::note;
 use super::terminal::{self, Left};
 

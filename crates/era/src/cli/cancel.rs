@@ -8,9 +8,9 @@ use era_api::job::{JobFilter, JobSummary, Refund};
 use era_api::page::PAGE_MAX;
 use serde::Serialize;
 
-use super::connection::{Common, Form};
-use super::failure::{BadUsage, ExitWith, INTERRUPTED};
-use super::look::{self, note, say};
+use super::connection::Common;
+use super::exit::{BadUsage, ExitWith, INTERRUPTED};
+use super::look::{self, Form, note, say};
 use super::prompt;
 
 /// Give jobs up; a promise that has not begun is refunded by the rules

@@ -4,7 +4,7 @@ use era_spec::plain::nearest;
 use jiff::tz::{TimeZone, db};
 use jiff::{Timestamp, Zoned};
 
-use super::BadUsage;
+use super::exit::BadUsage;
 
 /// Now, in the reader's zone.
 pub(crate) fn now() -> Zoned {

@@ -4,12 +4,12 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use era_api::client::Client;
 
 use super::clock;
 use super::config::{self, Config};
-use super::look::Look;
+use super::look::{Form, Look};
 use crate::paint::Paint;
 
 /// The address of a server that runs here with its defaults.
@@ -34,20 +34,6 @@ pub(crate) struct Common {
     /// Write plain text, as when NO_COLOR is set or the output is no terminal
     #[arg(long)]
     no_color: bool,
-}
-
-/// How an answer is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Form {
-    /// For people
-    #[default]
-    Table,
-    /// For people, with all columns
-    Wide,
-    /// For programs, as the API gives it
-    Json,
-    /// The same as YAML
-    Yaml,
 }
 
 impl Common {

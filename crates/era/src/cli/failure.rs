@@ -1,6 +1,4 @@
-//! What a command's failure is to the shell: an exit code, and a hint for people.
-
-use std::fmt;
+//! What a command's failure is to the shell and to people: its exit code, and hints.
 
 use era_api::Problem;
 use era_api::client::ClientError;
@@ -8,49 +6,18 @@ use era_api::client::transfer::TransferError;
 use jiff::Zoned;
 
 use super::clock;
+use super::exit::{
+    BAD_INPUT, BID_REFUSED, BadUsage, ExitWith, NO_SERVER, NOT_ALLOWED, NOT_THERE, REFUSED,
+};
+use super::look::quote::counter_offers;
 use super::look::{Look, stamps};
-use super::quote::counter_offers;
 use crate::job::JobError;
 use crate::job::past::BadPast;
 use crate::paint::Paint;
 
-/// Something that is wrong with what was typed or asked for.
-pub(crate) const BAD_INPUT: u8 = 2;
-/// The server refused.
-pub(crate) const REFUSED: u8 = 3;
-/// Nobody is logged in, or not allowed to.
-pub(crate) const NOT_ALLOWED: u8 = 4;
-/// There is no such thing.
-pub(crate) const NOT_THERE: u8 = 5;
-/// The bid was refused: the price, or no room.
-pub(crate) const BID_REFUSED: u8 = 6;
-/// No server, or none that can be trusted.
-pub(crate) const NO_SERVER: u8 = 7;
-/// `era run`: the job ended without a code of its own.
-pub(crate) const NO_CODE: u8 = 125;
-/// Ctrl-C.
-pub(crate) const INTERRUPTED: u8 = 130;
-
 /// How credits come into a wallet.
 pub(crate) const GRANTING: &str =
     "an administrator grants credits with `era admin credit NAME AMOUNT`";
-
-/// An end with this code, about which everything has been said.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ExitWith(pub(crate) u8);
-
-impl fmt::Display for ExitWith {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "exit code {}", self.0)
-    }
-}
-
-impl std::error::Error for ExitWith {}
-
-/// What somebody typed that cannot be meant.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct BadUsage(pub(crate) String);
 
 /// What is told about a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]

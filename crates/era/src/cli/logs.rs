@@ -6,9 +6,9 @@ use std::io::Write;
 use era_api::client::Client;
 use era_api::job::{LogFilter, LogLine};
 
-use super::connection::{Common, Form};
+use super::connection::Common;
 use super::follow;
-use super::look::{Look, note};
+use super::look::{Form, Look, note};
 use super::submit::granting;
 
 /// Lines that are asked for at a time.

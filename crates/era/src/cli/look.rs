@@ -3,19 +3,34 @@
 //! tested without a terminal.
 
 pub(crate) mod money;
+pub(crate) mod quote;
 pub(crate) mod stamps;
 
 use std::io::Write;
 
+use clap::ValueEnum;
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table};
 use era_api::Timestamp;
 use era_api::job::JobState;
 use jiff::Zoned;
 use serde::Serialize;
 
-use super::connection::Form;
 use crate::paint::Paint;
 use era_spec::{SpanSpec, when};
+
+/// How an answer is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Form {
+    /// For people
+    #[default]
+    Table,
+    /// For people, with all columns
+    Wide,
+    /// For programs, as the API gives it
+    Json,
+    /// The same as YAML
+    Yaml,
+}
 
 /// What standard output can show, and when it is.
 #[derive(Clone, Debug)]

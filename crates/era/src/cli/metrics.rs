@@ -5,8 +5,8 @@ use std::io::Write;
 
 use era_api::job::{MetricFilter, MetricPoint};
 
-use super::connection::{Common, Form};
-use super::look::{self, Look, right};
+use super::connection::Common;
+use super::look::{self, Form, Look, right};
 
 /// Show what a job recorded: losses, rates, and what it uses
 #[derive(Debug, clap::Args)]

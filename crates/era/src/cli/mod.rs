@@ -15,6 +15,7 @@ pub(crate) mod config;
 pub(crate) mod connection;
 mod cost;
 pub(crate) mod data;
+mod exit;
 mod explain;
 mod extend;
 mod failure;
@@ -46,7 +47,8 @@ mod waits;
 mod wallet;
 mod whoami;
 
-pub(crate) use failure::{BadUsage, told, verdict};
+pub(crate) use exit::BadUsage;
+pub(crate) use failure::{told, verdict};
 
 /// Each command is a type of arguments with a `run` of its own.
 #[derive(clap::Subcommand)]

@@ -3,15 +3,13 @@
 
 use era_api::client::{Client, TimeRange};
 use era_api::market::FareCalendar;
-use era_api::quote::{
-    CounterOffersView, MenuLineView, OfferView, QuoteAsk, QuoteView, Quoted, ValueSpec,
-};
-use era_spec::JobSpec;
+use era_api::quote::{MenuLineView, QuoteAsk, QuoteView, Quoted};
 use jiff::ToSpan;
 
 use super::accept;
-use super::connection::{Common, Form};
-use super::look::{self, Look, note, span};
+use super::connection::Common;
+use super::look::quote::{line, paid, understood};
+use super::look::{self, Form, Look, note};
 use super::market::heat_map;
 use crate::job::JobFlags;
 use crate::paint::Tone;
@@ -78,46 +76,6 @@ fn fares(client: &Client, quote: &QuoteView, look: &Look) -> Option<FareCalendar
     }
 }
 
-/// What was understood of a job, in a line.
-pub(crate) fn understood(spec: &JobSpec, look: &Look) -> String {
-    // With what it gets where nothing is said.
-    let mut ask = spec.ask.clone();
-    ask.complete();
-    let mut words: Vec<String> = Vec::new();
-    if let Some(total) = ask.gpus {
-        words.push(format!("{total} GPUs in all, with each"));
-    }
-    for name in ["gpu", "cpu", "memory"] {
-        if let Some(amount) = ask.resources.get(name) {
-            words.push(format!("{name} {amount}"));
-        }
-    }
-    let others =
-        ask.resources.iter().filter(|(k, _)| !["gpu", "cpu", "memory"].contains(&k.as_str()));
-    words.extend(others.map(|(name, amount)| format!("{name} {amount}")));
-    match ask.replicas {
-        Some(era_api::job::Replicas::Fixed(n)) if n > 1 => words.push(format!("{n} replicas")),
-        Some(era_api::job::Replicas::Range { min, max }) => {
-            words.push(format!("{min} to {max} replicas"));
-        }
-        _ => {}
-    }
-    let mut text = format!("{} for {}", words.join(", "), span(ask.duration_s.unwrap_or_default()));
-    if let Some(from) = ask.earliest {
-        text += &format!(", not before {}", look.time(from));
-    }
-    if let Some(by) = ask.deadline {
-        text += &format!(", by {}", look.time(by));
-    }
-    if let Some(ValueSpec::Flat(value)) = &spec.value {
-        text += &format!(", worth {value}");
-    }
-    if let Some(array) = &spec.array {
-        text += &format!(", for each of {array}");
-    }
-    text
-}
-
 /// The answer, for people.
 pub(crate) fn render(quoted: &Quoted, look: &Look) -> String {
     let mut text = line(&quoted.quote, look);
@@ -140,26 +98,6 @@ pub(crate) fn render(quoted: &Quoted, look: &Look) -> String {
         text += &format!("\n{}", menu(&quoted.menu, look));
     }
     text
-}
-
-/// What is told where the wallet holds less than the price, or than the value.
-pub(crate) fn paid(quoted: &Quoted) -> Option<String> {
-    let (wallet, price) = (quoted.wallet?, quoted.quote.price);
-    Some(match wallet < price {
-        true => format!(
-            "The wallet holds {wallet} credits and this costs {price}: an administrator can grant \
-             credits"
-        ),
-        false => format!("The wallet holds {wallet} credits: no more can be paid"),
-    })
-}
-
-/// Price and slot in a line.
-pub(crate) fn line(quote: &QuoteView, look: &Look) -> String {
-    let price = look.paint.tone(Tone::Title, &format!("{} credits", quote.price));
-    let pools: Vec<&str> = quote.parts.iter().map(|part| part.pool.as_str()).collect();
-    let place = if pools.is_empty() { String::new() } else { format!(" in {}", pools.join(", ")) };
-    format!("{price}: {} to {}{place}\n", look.time(quote.start), look.time(quote.finish))
 }
 
 /// Most lines of the menu, unless all are asked for.
@@ -210,35 +148,6 @@ fn menu(lines: &[MenuLineView], look: &Look) -> String {
         text += &format!("  ({} of {all} lines; -o wide has all)\n", lines.len());
     }
     text
-}
-
-/// What would be possible instead, a line each.
-pub(crate) fn counter_offers(offers: &CounterOffersView, look: &Look) -> Vec<String> {
-    let at = |offer: &OfferView| {
-        format!("{} to {} for {}", look.time(offer.start), look.time(offer.finish), offer.price)
-    };
-    let mut lines = Vec::new();
-    if let Some(value) = offers.value {
-        lines.push(format!("offer: it would be accepted at --value {value}"));
-    }
-    if let Some(offer) = &offers.window {
-        let by = look.time(offer.finish);
-        lines.push(format!("offer: {}, with --by '{by}'", at(offer)));
-    }
-    if let Some(size) = &offers.size {
-        lines.push(format!("offer: {} replicas, {}", size.replicas, at(&size.offer)));
-    }
-    if let Some(duration) = &offers.duration {
-        let time = span(duration.duration_s);
-        lines.push(format!("offer: {}, with --time {time}", at(&duration.offer)));
-    }
-    if let Some(wallet) = offers.wallet {
-        lines.push(format!(
-            "hint: the wallet holds {wallet} credits, less than an offer costs; an administrator \
-             can grant credits"
-        ));
-    }
-    lines
 }
 
 #[cfg(test)]

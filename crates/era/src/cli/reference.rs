@@ -5,7 +5,7 @@ use std::io::Write as _;
 
 use clap::Command;
 
-use super::failure;
+use super::exit;
 
 /// Print the reference of the command line, as docs/cli.md holds it
 #[derive(Debug, clap::Args)]
@@ -45,15 +45,15 @@ fn exit_codes() -> String {
     let codes: [(u8, &str); 11] = [
         (0, "done"),
         (1, "failed, for a reason that has no code of its own"),
-        (failure::BAD_INPUT, "bad usage or bad input; nothing was done"),
-        (failure::REFUSED, "the server refused: a rule, a quota, or the state of things"),
-        (failure::NOT_ALLOWED, "not logged in, or not allowed"),
-        (failure::NOT_THERE, "no such job, account, node, …"),
-        (failure::BID_REFUSED, "the bid was refused: the price, or no room; counter-offers follow"),
-        (failure::NO_SERVER, "no server answers, it cannot be trusted, or it is not understood"),
+        (exit::BAD_INPUT, "bad usage or bad input; nothing was done"),
+        (exit::REFUSED, "the server refused: a rule, a quota, or the state of things"),
+        (exit::NOT_ALLOWED, "not logged in, or not allowed"),
+        (exit::NOT_THERE, "no such job, account, node, …"),
+        (exit::BID_REFUSED, "the bid was refused: the price, or no room; counter-offers follow"),
+        (exit::NO_SERVER, "no server answers, it cannot be trusted, or it is not understood"),
         (75, "a server: another one has taken its lead; start it again and it stands by"),
-        (failure::NO_CODE, "`era run`: the job ended without a code of its own"),
-        (failure::INTERRUPTED, "interrupted or declined"),
+        (exit::NO_CODE, "`era run`: the job ended without a code of its own"),
+        (exit::INTERRUPTED, "interrupted or declined"),
     ];
     let mut text = String::from("## Exit codes\n\n| code | meaning |\n| --- | --- |\n");
     for (code, meaning) in codes {

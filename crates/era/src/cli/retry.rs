@@ -5,9 +5,9 @@ use era_api::client::Client;
 use era_api::quote::QuoteAsk;
 
 use super::connection::Common;
-use super::failure::{BadUsage, ExitWith, INTERRUPTED};
-use super::look::{self, Look, note};
-use super::{cost, prompt, quote, submit};
+use super::exit::{BadUsage, ExitWith, INTERRUPTED};
+use super::look::{self, Look, note, quote};
+use super::{cost, prompt, submit};
 
 /// Submit an ended job again, as a new job
 ///

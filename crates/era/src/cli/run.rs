@@ -14,11 +14,11 @@ use era_api::job::{
 use era_api::quote::QuoteAsk;
 use era_api::terminal::TerminalEnd;
 
-use super::connection::{Common, Form};
-use super::failure::{BadUsage, ExitWith, INTERRUPTED, NO_CODE};
+use super::connection::Common;
+use super::exit::{BadUsage, ExitWith, INTERRUPTED, NO_CODE};
 use super::look::money::credits;
-use super::look::{Look, note, span};
-use super::quote::{line, paid, understood};
+use super::look::quote::{line, paid, understood};
+use super::look::{Form, Look, note, span};
 use super::terminal::{self, Left};
 use super::waits::Waits;
 use super::{accept, attach, cost, follow, look, outputs, prompt, submit};

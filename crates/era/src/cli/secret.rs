@@ -8,7 +8,7 @@ use era_api::secret::{NewSecret, Secret, VALUE_BYTES_MAX, is_name, is_value};
 use serde_json::json;
 
 use super::connection::Common;
-use super::failure::BadUsage;
+use super::exit::BadUsage;
 use super::look::{self, Look};
 use super::prompt;
 

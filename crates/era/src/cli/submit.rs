@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use super::connection::Common;
 use super::cost;
-use super::failure::{BAD_INPUT, ExitWith, GRANTING};
+use super::exit::{BAD_INPUT, ExitWith};
+use super::failure::GRANTING;
+use super::look::quote::{line, understood};
 use super::look::{self, Look, note};
-use super::quote::{line, understood};
 use super::terminal;
 use crate::cli::data::code;
 use crate::job::{Code, Draft, JobFlags, Script};

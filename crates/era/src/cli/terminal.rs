@@ -13,7 +13,7 @@ use era_api::job::JobSpec;
 use era_api::terminal::TerminalEnd;
 
 use super::connection::Common;
-use super::failure::BadUsage;
+use super::exit::BadUsage;
 use super::follow::is_passing;
 use super::look::note;
 

@@ -22,7 +22,7 @@ pub(crate) struct Application {
     #[command(flatten)]
     kept: StorageOptions,
     #[command(flatten)]
-    doors: ListenOptions,
+    listeners: ListenOptions,
     #[command(flatten)]
     encryption: TlsOptions,
     #[command(flatten)]
@@ -55,7 +55,7 @@ pub(crate) struct FileService {
 
 impl Application {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let role = AppRole::Requests { tcp: self.doors.tcp, tuning: self.search.tuning() };
+        let role = AppRole::Requests { tcp: self.listeners.tcp, tuning: self.search.tuning() };
         let folder = self.kept.folder()?;
         let images = match &self.images {
             Some(url) => ImageEngine::at(EngineAddress::parse(url)?, folder.clone()),
@@ -65,10 +65,10 @@ impl Application {
             role,
             database: self.kept.place(&folder),
             folder,
-            replica: self.doors.database_replica,
-            listen: self.doors.listen,
+            replica: self.listeners.database_replica,
+            listen: self.listeners.listen,
             serving: self.encryption.serving(),
-            reach: self.webhooks.reach(),
+            egress: self.webhooks.egress(),
             laboratory: Some(Arc::new(crate::laboratory::Simulator)),
             program: program()?,
             images,
@@ -87,7 +87,7 @@ impl FileService {
             replica: None,
             listen: self.listen,
             serving: self.encryption.serving(),
-            reach: era_app::reach::EgressPolicy::Public,
+            egress: era_app::egress::EgressPolicy::Public,
             laboratory: None,
             program: program()?,
             images: ImageEngine::default(),

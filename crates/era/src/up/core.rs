@@ -55,7 +55,7 @@ impl Core {
             inbox: self.inbox,
             advertise: self.advertise,
             rules: SegmentRules::default(),
-            reach: self.webhooks.reach(),
+            egress: self.webhooks.egress(),
             redis: self.redis.as_deref().map(RedisAddress::read).transpose()?,
             program: program()?,
             learn_every: self.learn_every,

@@ -32,7 +32,7 @@ pub(crate) struct Up {
     #[command(flatten)]
     kept: StorageOptions,
     #[command(flatten)]
-    doors: ListenOptions,
+    listeners: ListenOptions,
     #[command(flatten)]
     tasks: TaskOptions,
     /// Redis to share settings and accepted jobs through: redis://HOST:PORT/DATABASE
@@ -105,12 +105,12 @@ impl Up {
         Ok(ServerOptions {
             folder,
             database: self.kept.rows.database.clone(),
-            replica: self.doors.database_replica.clone(),
-            listen: self.doors.listen,
-            tcp: self.doors.tcp,
+            replica: self.listeners.database_replica.clone(),
+            listen: self.listeners.listen,
+            tcp: self.listeners.tcp,
             serving: self.encryption.serving(),
             rules: SegmentRules::default(),
-            reach: self.webhooks.reach(),
+            egress: self.webhooks.egress(),
             laboratory: Some(Arc::new(crate::laboratory::Simulator)),
             redis: self.shared()?,
             influx: self.tasks.influx.clone(),

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
+use era_app::background::{Retention, Tuning};
+use era_app::egress::EgressPolicy;
 use era_app::image_engine::ImageEngine;
 use era_app::influx;
-use era_app::reach::EgressPolicy;
-use era_app::tend::{Retention, Tuning};
 use era_cloud::TaskLimits;
 use era_cloud::celery::names::RedisAddress;
 use era_cloud::simulated::{EXAMPLE, SimulatedNodes};
@@ -148,7 +148,7 @@ pub(super) struct WebhookOptions {
 }
 
 impl WebhookOptions {
-    pub(super) fn reach(&self) -> EgressPolicy {
+    pub(super) fn egress(&self) -> EgressPolicy {
         if self.insecure_webhooks { EgressPolicy::Anywhere } else { EgressPolicy::Public }
     }
 }

@@ -1,7 +1,6 @@
-//! Messages that somebody held and will not serve any more: they go back to their queues.
-//!
-//! Celery's transport finds them by their age alone (its visibility timeout). For messages that a
-//! worker of ours holds there is a shorter way: the worker's sign of life.
+//! Messages that somebody held and will not serve any more: they go back to their queues, by the
+//! sign of life of whoever holds them, or, where that is no worker of ours, by their age alone
+//! (Celery's visibility timeout).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,45 +10,12 @@ use super::Inner;
 use crate::celery::bus::{self, Bus, BusError};
 use crate::celery::names;
 use crate::celery::node::renew_messages;
-use crate::celery::queue;
+use crate::celery::unacked::holders;
 
 /// Most messages that are put back in one turn.
 const RESTORE_MAX: usize = 1000;
 /// How long one sweep by age keeps others from sweeping.
 const MUTEX_TIME: Duration = Duration::from_secs(60);
-
-/// Puts back what earlier workers of this node held: whatever came from the node's own queue, and
-/// whatever is noted under its name. Only one worker serves a node, and it has just begun.
-pub async fn own(bus: &Bus, node: &str) -> Result<usize, BusError> {
-    let mine = queue::of_node(node);
-    let mut restored = 0;
-    for (tag, holder) in taken(bus).await? {
-        if holder == node {
-            restored += usize::from(bus.restore(&tag).await?);
-        }
-    }
-    let mut cursor = 0_u64;
-    loop {
-        let mut scan = redis::cmd("HSCAN");
-        scan.arg(names::UNACKED).arg(cursor).arg("COUNT").arg(500);
-        let (next, held): (u64, Vec<(String, Vec<u8>)>) =
-            bus.run("show held messages", &scan).await?;
-        for (tag, bytes) in held {
-            let from = serde_json::from_slice::<(serde_json::Value, String, String)>(&bytes);
-            if from.is_ok_and(|(_, exchange, key)| exchange.is_empty() && key == mine) {
-                restored += usize::from(bus.restore(&tag).await?);
-            }
-        }
-        if next == 0 {
-            return Ok(restored);
-        }
-        cursor = next;
-    }
-}
-
-async fn taken(bus: &Bus) -> Result<BTreeMap<String, String>, BusError> {
-    bus.run("show who holds messages", redis::cmd("HGETALL").arg(names::TAKEN)).await
-}
 
 /// Keeps what this worker holds from being taken for abandoned, and puts back what others
 /// abandoned, until the worker is gone.
@@ -77,7 +43,7 @@ async fn turn(worker: &Inner) -> Result<(), BusError> {
 
 /// Messages whose holder gives no sign of life.
 async fn of_the_dead(bus: &Bus) -> Result<Vec<String>, BusError> {
-    let taken = taken(bus).await?;
+    let taken = holders(bus).await?;
     let mut alive: BTreeMap<&str, bool> = BTreeMap::new();
     for holder in taken.values() {
         if !alive.contains_key(holder.as_str()) {

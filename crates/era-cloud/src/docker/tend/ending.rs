@@ -88,7 +88,7 @@ impl TaskLoop {
         if !self.looking && self.look_due <= Instant::now() {
             self.look();
         }
-        let (at, instant, times) = (now(), Instant::now(), self.house.times);
+        let (at, instant, times) = (now(), Instant::now(), self.defaults.times);
         let due: Vec<(TaskId, Act)> = self
             .tasks
             .iter()

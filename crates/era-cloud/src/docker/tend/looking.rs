@@ -75,7 +75,7 @@ impl TaskLoop {
     /// Keeps what a server that starts anew must know of nodes, before any of it is told.
     async fn remember(&mut self, remembered: Remembered) {
         self.remembered = remembered.clone();
-        let path = self.house.data.join(NODES_FILE);
+        let path = self.defaults.data.join(NODES_FILE);
         let (done, written) = oneshot::channel();
         let to = path.clone();
         self.write_down(path, Some(done), move || remembered.write(&to));
@@ -89,7 +89,7 @@ impl TaskLoop {
         let there: Vec<TaskId> =
             self.tasks.iter().filter(|(_, held)| on(held)).map(|(task, _)| *task).collect();
         for task in there {
-            let times = self.house.times;
+            let times = self.defaults.times;
             if let Some(held) = self.tasks.get_mut(&task) {
                 held.cut_off(&times, Instant::now());
             }
@@ -167,7 +167,7 @@ impl TaskLoop {
 
     /// Its instance is gone, and nobody here removed it, unless it was killed or is in the way.
     pub(super) async fn vanished(&mut self, task: TaskId) {
-        let times = self.house.times;
+        let times = self.defaults.times;
         let ready = |held: &Held| self.nodes.is_ready(&held.launch.node_name);
         let Some(held) = self.tasks.get(&task) else { return };
         // Where its node answers, what the engine no longer lists is gone.
@@ -193,7 +193,7 @@ impl TaskLoop {
             let at = Shared::of(&launch.spec.folder, task).started().unwrap_or_else(now);
             held.phase = Phase::Runs(at);
             let prepared = Span(i64::try_from(held.ordered.elapsed().as_millis()).unwrap_or(0));
-            let owner = self.house.isolation.uid(launch.spec.user).ok().flatten();
+            let owner = self.defaults.isolation.uid(launch.spec.user).ok().flatten();
             self.report(ExecutorReport::Started { task, at, prepared }).await;
             let tail = LogTail::new(self.engine.clone(), &launch);
             let follow = tokio::spawn(tail.clone().follow(self.reports.clone()));

@@ -73,7 +73,7 @@ struct Write {
 
 pub(super) struct TaskLoop {
     engine: DockerEngine,
-    house: TaskDefaults,
+    defaults: TaskDefaults,
     image: Option<String>,
     reports: Reports,
     known: Known,
@@ -99,7 +99,7 @@ pub(super) struct TaskLoop {
 impl TaskLoop {
     pub(super) fn new(
         engine: DockerEngine,
-        house: TaskDefaults,
+        defaults: TaskDefaults,
         image: Option<String>,
         reports: Reports,
         known: Known,
@@ -119,7 +119,7 @@ impl TaskLoop {
         });
         TaskLoop {
             engine,
-            house,
+            defaults,
             image,
             reports,
             known,
@@ -141,7 +141,7 @@ impl TaskLoop {
 
     /// Finds what runs already. Of several attempts of one gang only the newest is wanted.
     pub(super) async fn adopt(&mut self) -> Result<(), DockerError> {
-        let path = self.house.data.join(NODES_FILE);
+        let path = self.defaults.data.join(NODES_FILE);
         let remembered = Remembered::read(&path).inspect_err(|error| {
             tracing::warn!(path = %path.display(), %error, "what was known of nodes is forgotten");
         });
@@ -164,7 +164,7 @@ impl TaskLoop {
                     held.said_over = over;
                     held.made = Some(Instant::now());
                     if over || old {
-                        held.cut_off(&self.house.times, Instant::now());
+                        held.cut_off(&self.defaults.times, Instant::now());
                     }
                     held.stray = old;
                     self.tasks.insert(*task, held);
@@ -186,7 +186,7 @@ impl TaskLoop {
     }
 
     fn job_folder(&self, task: TaskId) -> PathBuf {
-        task.job.folder(&self.house.data)
+        task.job.folder(&self.defaults.data)
     }
 
     /// Goes on until nobody gives orders any more. What runs goes on without us.
@@ -320,7 +320,7 @@ impl TaskLoop {
 
     /// An older attempt is in the way: it is ended, and nobody is told.
     async fn end_stray(&mut self, task: TaskId) {
-        let times = self.house.times;
+        let times = self.defaults.times;
         let Some(held) = self.tasks.get_mut(&task) else { return };
         let first = !std::mem::replace(&mut held.stray, true);
         if !held.is_live() {
@@ -404,7 +404,7 @@ impl TaskLoop {
         };
         Some(LaunchContext {
             engine: self.engine.clone(),
-            house: self.house.clone(),
+            defaults: self.defaults.clone(),
             image: self.image.clone(),
             node,
             gpus: self.nodes.gpu_ids(name, &launch.gpus)?,

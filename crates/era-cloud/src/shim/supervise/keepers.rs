@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use era_core::job::TaskId;
 use era_core::units::Time;
 
-use super::{KEEPER_PATIENCE, KEEPERS_MAX, Supervisor};
+use super::watch::DISK_FIRST;
+use super::{KEEPER_PATIENCE, KEEPERS_MAX, Supervisor, terminals};
 use crate::executor::{Ending, ExecutorReport};
 use crate::limits::{Amounts, tree};
 use crate::log::{LogDirective, LogWriter, Stream};
@@ -17,9 +18,7 @@ use crate::shim::faults::Next;
 use crate::shim::keeper::{FromKeeper, NotStarted, ToKeeper};
 use crate::shim::slot::KeeperSlot;
 use crate::shim::task::KeptTask;
-use crate::shim::terminal;
 use crate::shim::trail::Trail;
-use crate::shim::watch::DISK_FIRST;
 use crate::task::Places;
 
 impl Supervisor {
@@ -311,7 +310,7 @@ impl Supervisor {
             });
             let printed = match &mut kept.terminal {
                 Some(terminal) => {
-                    terminal::show(&mut self.connections, task, &piece);
+                    terminals::show(&mut self.connections, task, &piece);
                     terminal.shown(&piece)
                 }
                 None => std::borrow::Cow::from(&piece),

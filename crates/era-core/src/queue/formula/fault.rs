@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::names::{Attr, Function, Var};
+use super::names::{Attr, Function, Var, nearest};
 
 /// What is wrong with a formula. It is written with its code as `fault` and its values beside it,
 /// for whoever puts it in words of their own.
@@ -96,6 +96,18 @@ pub enum Fault {
     NoRoot { number: String },
     #[error("this is out of range whatever the job: stay between {min} and {max}")]
     BeyondRange { min: String, max: String },
+}
+
+impl Fault {
+    /// What is wrong with a name that is in no table, and what is nearest to it.
+    pub(super) fn of_name(name: &str) -> Fault {
+        let given = name.to_owned();
+        match name.to_ascii_lowercase().as_str() {
+            "nan" | "inf" | "infinity" => Fault::NotFinite { name: given },
+            "true" | "false" => Fault::NoTruth { name: given },
+            _ => Fault::UnknownName { name: given, meant: nearest(name) },
+        }
+    }
 }
 
 fn or_end(found: &Option<String>) -> &str {

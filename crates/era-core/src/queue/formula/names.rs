@@ -3,8 +3,6 @@
 //! The parser, the refusals and the documentation all read these tables, so a name that is added
 //! here is known everywhere.
 
-use super::Fault;
-
 /// One table of names: the enum, its list, and the text of each.
 macro_rules! names {
     ($(#[$meta:meta])* $enum:ident { $($variant:ident $name:literal $doc:literal;)* }) => {
@@ -102,18 +100,8 @@ impl Function {
     }
 }
 
-/// What is wrong with a name that is in no table, and what is nearest to it.
-pub(super) fn unknown(name: &str) -> Fault {
-    let given = name.to_owned();
-    match name.to_ascii_lowercase().as_str() {
-        "nan" | "inf" | "infinity" => Fault::NotFinite { name: given },
-        "true" | "false" => Fault::NoTruth { name: given },
-        _ => Fault::UnknownName { name: given, meant: nearest(name) },
-    }
-}
-
 /// The known name with the fewest changes to `name`, if more of it stays than changes.
-fn nearest(name: &str) -> Option<&'static str> {
+pub(super) fn nearest(name: &str) -> Option<&'static str> {
     let all = Var::ALL
         .iter()
         .map(|v| v.name())

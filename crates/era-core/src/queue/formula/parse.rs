@@ -6,7 +6,7 @@
 
 use super::code::Op;
 use super::lex::{Token, tokens};
-use super::names::{Attr, Function, Var, unknown};
+use super::names::{Attr, Function, Var};
 use super::{DEPTH_MAX, Fault, FormulaError, OPS_MAX, SOURCE_LEN_MAX};
 use crate::units::Name;
 
@@ -165,7 +165,7 @@ impl Parser {
             (.., Some(function)) => {
                 Fault::NotCalled { name: word.to_owned(), signature: function.signature() }
             }
-            (None, None, None) => unknown(word),
+            (None, None, None) => Fault::of_name(word),
             _ => Fault::NoFunction { name: word.to_owned() },
         };
         Err(FormulaError { at, problem })

@@ -65,8 +65,8 @@ fn places(before: &State, state: &State, output: &Output, reached: &mut BTreeSet
     }
     for event in &output.events {
         let Event::Stopping { job, why: StopReason::Preempted, .. } = event else { continue };
-        let yields = |state: &State| state.job(*job).map(|job| job.parts[0].yields).ok();
-        reached.insert(match yields(before) == yields(state) {
+        let preemptions = |state: &State| state.job(*job).map(|job| job.parts[0].preemptions).ok();
+        reached.insert(match preemptions(before) == preemptions(state) {
             true => "giving way to a promise",
             false => "giving way to queue work",
         });

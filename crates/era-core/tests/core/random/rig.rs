@@ -111,8 +111,9 @@ impl Rig {
                 continue;
             };
             let run = (*job, usize::from(*part));
-            let yields = |state: &State| state.job(run.0).map(|job| job.parts[run.1].yields).ok();
-            if yields(before) == yields(&self.bed.state) {
+            let preemptions =
+                |state: &State| state.job(run.0).map(|job| job.parts[run.1].preemptions).ok();
+            if preemptions(before) == preemptions(&self.bed.state) {
                 *self.cleared.entry(run).or_default() += 1;
             }
         }

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 
 use era_app::auth::now_ms;
 use era_app::webhook::deliver::Deliveries;
-use era_app::webhook::news::Watcher;
+use era_app::webhook::watch::Watcher;
 use era_store::accounts::{DeliveryRow, WebhookRow};
 
 use super::*;
@@ -20,9 +20,9 @@ impl Taker {
     }
 
     /// Sends what is due; all that arrived.
-    async fn told(&self, house: &House) -> Vec<Value> {
+    async fn told(&self, server: &TestServer) -> Vec<Value> {
         let sent = tokio::spawn({
-            let app = house.app.clone();
+            let app = server.app.clone();
             async move {
                 let mut deliveries = Deliveries::new(EgressPolicy::Anywhere);
                 loop {
@@ -67,10 +67,10 @@ fn take(mut stream: TcpStream) -> Value {
     serde_json::from_slice(&body).unwrap()
 }
 
-async fn hook(house: &House, taker: &Taker, events: &str, below: Option<i64>) -> u64 {
+async fn hook(server: &TestServer, taker: &Taker, events: &str, below: Option<i64>) -> u64 {
     let row = WebhookRow {
         id: 0,
-        user: house.app.auth.directory().user_named("admin").unwrap().id.0,
+        user: server.app.auth.directory().user_named("admin").unwrap().id.0,
         url: format!("http://{}/", taker.0.local_addr().unwrap()),
         events: events.to_owned(),
         pool: below.map(|_| "main".to_owned()),
@@ -80,26 +80,26 @@ async fn hook(house: &House, taker: &Taker, events: &str, below: Option<i64>) ->
         last: None,
         created: now_ms() - 1000,
     };
-    house.app.auth.rows().add_webhook(&row).await.unwrap()
+    server.app.auth.rows().add_webhook(&row).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_promise_that_starts_when_it_was_told_is_told_once() {
-    let (house, admin) = with_a_node().await;
+    let (server, admin) = with_a_node().await;
     let (taker, mut watcher) = (Taker::new(), Watcher::default());
-    hook(&house, &taker, "reservation_kept,job_started", None).await;
-    let journal = house.app.store.journal();
-    watcher.look_at_journal(&house.app, &journal).await.unwrap();
+    hook(&server, &taker, "reservation_kept,job_started", None).await;
+    let journal = server.app.store.journal();
+    watcher.look_at_journal(&server.app, &journal).await.unwrap();
     let deadline = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(2);
     let job = json!({ "work": { "command": ["true"] }, "value": "1000",
         "ask": { "resources": { "cpu": "1" }, "duration_s": 60, "deadline": deadline.to_string() } });
-    let made = house.ask(&admin, "POST", "/jobs", Some(job)).await;
+    let made = server.ask(&admin, "POST", "/jobs", Some(job)).await;
     assert_eq!(made.status, 201, "{}", made.body);
     let job = era_core::units::JobId(made.body["job"].as_u64().unwrap());
     // All starts cost the same, so it is the first.
-    assert_eq!(house.app.driver.snapshot().job(job).unwrap().state(), "running");
-    watcher.look_at_journal(&house.app, &journal).await.unwrap();
-    let told = taker.told(&house).await;
+    assert_eq!(server.app.driver.snapshot().job(job).unwrap().state(), "running");
+    watcher.look_at_journal(&server.app, &journal).await.unwrap();
+    let told = taker.told(&server).await;
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!(
         (&told[0]["event"], &told[0]["job"]),
@@ -107,46 +107,46 @@ async fn a_promise_that_starts_when_it_was_told_is_told_once() {
     );
     let started = json!({ "type": "started",
         "task": { "job": made.body["job"], "part": 0, "attempt": 1, "rank": 0 } });
-    house.app.driver.ask(serde_json::from_value(started).unwrap(), None).await.unwrap();
-    watcher.look_at_journal(&house.app, &journal).await.unwrap();
-    let told = taker.told(&house).await;
+    server.app.driver.ask(serde_json::from_value(started).unwrap(), None).await.unwrap();
+    watcher.look_at_journal(&server.app, &journal).await.unwrap();
+    let told = taker.told(&server).await;
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!(told[0]["event"], "job_started");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_price_that_falls_below_a_limit_is_told_once_each_time() {
-    let (house, admin) = with_a_node().await;
+    let (server, admin) = with_a_node().await;
     let (taker, mut watcher) = (Taker::new(), Watcher::default());
     let rate = async |rate: &str| {
         let pool = json!({ "name": "main", "cpu_rate": rate, "memory_rate": "0", "gpu_rate": "0",
             "closed_share": 0 });
-        assert_eq!(house.ask(&admin, "PUT", "/pools/main", Some(pool)).await.status, 204);
+        assert_eq!(server.ask(&admin, "PUT", "/pools/main", Some(pool)).await.status, 204);
     };
-    let market = house.ask(&admin, "GET", "/market", None).await.body;
+    let market = server.ask(&admin, "GET", "/market", None).await.body;
     let now = &market["pools"][0]["now"]["cpu"];
     let now: era_api::Credits =
         serde_json::from_value(now.clone()).unwrap_or_else(|_| panic!("{market}"));
-    hook(&house, &taker, "price_below", Some(now.0 + 1)).await;
-    watcher.look_at_prices(&house.app).await.unwrap();
-    let told = taker.told(&house).await;
+    hook(&server, &taker, "price_below", Some(now.0 + 1)).await;
+    watcher.look_at_prices(&server.app).await.unwrap();
+    let told = taker.told(&server).await;
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!((&told[0]["event"], &told[0]["pool"]), (&json!("price_below"), &json!("main")));
-    watcher.look_at_prices(&house.app).await.unwrap();
-    assert_eq!(taker.told(&house).await, [] as [Value; 0], "it is still below");
+    watcher.look_at_prices(&server.app).await.unwrap();
+    assert_eq!(taker.told(&server).await, [] as [Value; 0], "it is still below");
     rate("50").await;
-    watcher.look_at_prices(&house.app).await.unwrap();
+    watcher.look_at_prices(&server.app).await.unwrap();
     rate("1").await;
-    watcher.look_at_prices(&house.app).await.unwrap();
-    assert_eq!(taker.told(&house).await.len(), 1, "it fell again");
+    watcher.look_at_prices(&server.app).await.unwrap();
+    assert_eq!(taker.told(&server).await.len(), 1, "it fell again");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_receiver_that_never_answers_holds_up_no_other_and_no_stop() {
-    let (house, _) = with_a_node().await;
+    let (server, _) = with_a_node().await;
     // Connections are made, and nobody takes them.
     let (silent, taker) = (Taker::new(), Taker::new());
-    let rows = house.app.auth.rows();
+    let rows = server.app.auth.rows();
     let due = |webhook, origin: usize| DeliveryRow {
         id: 0,
         webhook,
@@ -157,14 +157,14 @@ async fn a_receiver_that_never_answers_holds_up_no_other_and_no_stop() {
         created: now_ms() - 1000,
     };
     let (dead, live) =
-        (hook(&house, &silent, "job_started", None).await, hook(&house, &taker, "x", None).await);
+        (hook(&server, &silent, "job_started", None).await, hook(&server, &taker, "x", None).await);
     let waiting: Vec<_> = (0..200).map(|origin| due(dead, origin)).collect();
     rows.post(&waiting, None).await.unwrap();
     rows.post(&[due(live, 1), due(live, 2)], None).await.unwrap();
     let stop = tokio_util::sync::CancellationToken::new();
-    let journal = house.app.store.journal();
+    let journal = server.app.store.journal();
     let running =
-        era_app::webhook::run(house.app.0.clone(), journal, EgressPolicy::Anywhere, stop.clone());
+        era_app::webhook::run(server.app.0.clone(), journal, EgressPolicy::Anywhere, stop.clone());
     let running = tokio::spawn(running);
     let told = async {
         let mut told = Vec::new();

@@ -2,7 +2,7 @@
 
 use super::*;
 
-impl House {
+impl TestServer {
     /// Hands in a job that says this beside what it runs, and gives what became of it.
     async fn hand_in(&self, token: &str, said: Value) -> Answer {
         let mut job = json!({ "work": { "command": ["true"] } });
@@ -24,22 +24,22 @@ fn in_hours(hours: i64) -> Value {
 
 #[tokio::test]
 async fn a_job_without_a_word_on_its_needs_gets_the_defaults_and_keeps_them() {
-    let (house, admin) = with_a_node().await;
-    let job = house.hand_in(&admin, json!({})).await.body;
+    let (server, admin) = with_a_node().await;
+    let job = server.hand_in(&admin, json!({})).await.body;
     let ask = json!({ "resources": { "cpu": "1", "memory": "1Gi" }, "duration_s": 3600 });
     assert_eq!((&job["spec"]["ask"], &job["spec"]["priority"]), (&ask, &json!(0)), "{job}");
     assert_eq!(job["resources"], ask["resources"]);
     let said = json!({ "ask": { "resources": { "cpu": "2" }, "duration_s": 60 } });
-    let job = house.hand_in(&admin, said).await.body;
+    let job = server.hand_in(&admin, said).await.body;
     assert_eq!(job["resources"], json!({ "cpu": "2", "memory": "1Gi" }));
     let quoted = json!({ "ask": { "duration_s": 3600 } });
-    let quoted = house.ask(&admin, "POST", "/quotes", Some(quoted)).await;
+    let quoted = server.ask(&admin, "POST", "/quotes", Some(quoted)).await;
     assert_eq!(quoted.body["quote"]["price"], "0.50", "an hour of one core: {}", quoted.body);
 }
 
 #[tokio::test]
 async fn a_deadline_or_a_word_takes_the_price_and_nothing_else_does() {
-    let (house, admin) = with_a_node().await;
+    let (server, admin) = with_a_node().await;
     let (soon, late) = (in_hours(2), in_hours(9));
     for takes in [
         json!({ "ask": { "deadline": late } }),
@@ -47,20 +47,20 @@ async fn a_deadline_or_a_word_takes_the_price_and_nothing_else_does() {
         json!({ "most": "5" }),
         json!({ "accept_price": true, "ask": { "earliest": soon } }),
     ] {
-        let job = house.hand_in(&admin, takes.clone()).await.body;
+        let job = server.hand_in(&admin, takes.clone()).await.body;
         assert!(job["promised_start"].is_string(), "{takes}: {job}");
         assert_eq!(job["price"], "0.50", "{takes}: {job}");
         assert!(job["spec"].get("value").is_none(), "nobody said a worth: {job}");
     }
-    let queued = house.hand_in(&admin, json!({ "ask": { "earliest": soon } })).await.body;
+    let queued = server.hand_in(&admin, json!({ "ask": { "earliest": soon } })).await.body;
     assert_eq!(queued["queue"], "default", "it waits, and begins later: {queued}");
-    let dear = house.hand_in(&admin, json!({ "accept_price": true, "most": "0.01" })).await;
+    let dear = server.hand_in(&admin, json!({ "accept_price": true, "most": "0.01" })).await;
     assert_eq!(dear.body["code"], "too_dear", "{}", dear.body);
 }
 
 #[tokio::test]
 async fn a_queue_and_a_promise_contradict_each_other() {
-    let (house, admin) = with_a_node().await;
+    let (server, admin) = with_a_node().await;
     for (said, other) in [
         (json!({ "value": "3" }), "value"),
         (json!({ "most": "3" }), "most"),
@@ -69,7 +69,7 @@ async fn a_queue_and_a_promise_contradict_each_other() {
     ] {
         let mut said = said;
         said["queue"] = json!("default");
-        let refused = house.hand_in(&admin, said).await;
+        let refused = server.hand_in(&admin, said).await;
         assert_eq!((refused.status.as_u16(), &refused.body["field"]), (422, &json!("queue")));
         assert_eq!(refused.body["parameters"]["other"], other, "{}", refused.body);
     }
@@ -77,12 +77,12 @@ async fn a_queue_and_a_promise_contradict_each_other() {
 
 #[tokio::test]
 async fn a_repeated_bid_at_the_price_is_the_same_bid() {
-    let (house, admin) = with_a_node().await;
+    let (server, admin) = with_a_node().await;
     let job = json!({ "work": { "command": ["true"] }, "ask": { "resources": { "cpu": "4" } },
         "accept_price": true });
     let submit = || {
         let asked = request(&admin, "POST", "/jobs", Some(job.clone()));
-        house.send(asked.header(idempotency::HEADER, "k1").body_or_empty())
+        server.send(asked.header(idempotency::HEADER, "k1").body_or_empty())
     };
     let first = submit().await;
     assert_eq!(first.status, 201, "{}", first.body);
@@ -93,10 +93,10 @@ async fn a_repeated_bid_at_the_price_is_the_same_bid() {
 
 #[tokio::test]
 async fn a_draft_is_told_its_defaults_and_whether_it_is_a_bid_and_nothing_is_handed_in() {
-    let (house, admin) = with_a_node().await;
-    let before = house.app.driver.snapshot().seq();
+    let (server, admin) = with_a_node().await;
+    let before = server.app.driver.snapshot().seq();
     let check = async |draft: Value| {
-        let checked = house.ask(&admin, "POST", "/jobs/check", Some(draft)).await;
+        let checked = server.ask(&admin, "POST", "/jobs/check", Some(draft)).await;
         assert_eq!(checked.status, 200, "{}", checked.body);
         checked.body
     };
@@ -116,12 +116,12 @@ async fn a_draft_is_told_its_defaults_and_whether_it_is_a_bid_and_nothing_is_han
     assert_eq!((&queued["at_most"], &bid["at_most"]), (&json!("25.00"), &Value::Null), "{queued}");
     let elastic = check(json!({ "work": { "command": ["true"] }, "ask": { "replicas": "1..3" } }));
     assert_eq!(elastic.await["at_most"], "1.50");
-    assert_eq!(house.app.driver.snapshot().seq(), before, "the core was asked nothing");
+    assert_eq!(server.app.driver.snapshot().seq(), before, "the core was asked nothing");
 }
 
 #[tokio::test]
 async fn a_draft_of_nonsense_is_answered_in_few_words() {
-    let (house, admin) = with_a_node().await;
+    let (server, admin) = with_a_node().await;
     let unknown: Value = (0..20_000).map(|n| (format!("x{n}"), json!(0))).collect();
     let inputs: Vec<Value> = (0..2_000).map(|n| json!({ "data": format!("set{n}") })).collect();
     for draft in [
@@ -129,7 +129,7 @@ async fn a_draft_of_nonsense_is_answered_in_few_words() {
         json!({ "work": unknown, "ask": unknown }),
         json!({ "work": { "command": ["true"], "inputs": inputs } }),
     ] {
-        let checked = house.ask(&admin, "POST", "/jobs/check", Some(draft)).await;
+        let checked = server.ask(&admin, "POST", "/jobs/check", Some(draft)).await;
         assert_eq!(checked.status, 200, "{}", checked.body);
         let problems = checked.body["problems"].as_array().unwrap();
         assert!((60..=64).contains(&problems.len()), "{}", problems.len());
@@ -138,9 +138,9 @@ async fn a_draft_of_nonsense_is_answered_in_few_words() {
 
 #[tokio::test]
 async fn all_that_is_wrong_with_a_draft_is_told_at_once_field_by_field() {
-    let (house, admin) = with_a_node().await;
+    let (server, admin) = with_a_node().await;
     let wrong = async |draft: Value| {
-        let checked = house.ask(&admin, "POST", "/jobs/check", Some(draft)).await;
+        let checked = server.ask(&admin, "POST", "/jobs/check", Some(draft)).await;
         let problems = checked.body["problems"].as_array().unwrap().clone();
         let told = |problem: &Value| {
             format!("{} {}", problem["field"].as_str().unwrap_or("-"), problem["code"])
@@ -173,7 +173,7 @@ async fn all_that_is_wrong_with_a_draft_is_told_at_once_field_by_field() {
         draft.as_object_mut().unwrap().extend(terms.as_object().unwrap().clone());
         assert_eq!(wrong(draft.clone()).await, [told], "{draft}");
         // It is what a submission would be refused for.
-        let refused = house.ask(&admin, "POST", "/jobs", Some(draft)).await.body;
+        let refused = server.ask(&admin, "POST", "/jobs", Some(draft)).await.body;
         let said = format!("{} {}", refused["field"], refused["code"]).replace('"', "");
         assert_eq!(said, told, "{refused}");
     }
@@ -181,7 +181,7 @@ async fn all_that_is_wrong_with_a_draft_is_told_at_once_field_by_field() {
 
 #[tokio::test]
 async fn a_quote_keeps_to_the_terms_of_the_job_as_its_submission_does() {
-    let (house, admin) = with_a_node().await;
+    let (server, admin) = with_a_node().await;
     let ask = |more: Value| {
         let mut asked = json!({ "ask": { "duration_s": "1h" } });
         asked.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -192,20 +192,20 @@ async fn a_quote_keeps_to_the_terms_of_the_job_as_its_submission_does() {
         (json!({ "most": "0.1" }), "too_dear"),
         (json!({ "accept_price": true, "most": "0.1" }), "too_dear"),
     ] {
-        let quoted = house.ask(&admin, "POST", "/quotes", Some(ask(terms.clone()))).await;
+        let quoted = server.ask(&admin, "POST", "/quotes", Some(ask(terms.clone()))).await;
         assert_eq!(quoted.body["code"], code, "{terms}: {}", quoted.body);
         let held = json!({ "hold": true });
         let mut held = ask(held);
         held.as_object_mut().unwrap().extend(terms.as_object().unwrap().clone());
-        let held = house.ask(&admin, "POST", "/quotes", Some(held)).await;
+        let held = server.ask(&admin, "POST", "/quotes", Some(held)).await;
         assert_eq!(held.body["code"], code, "{terms}: {}", held.body);
         let mut job = ask(terms.clone());
         job["work"] = json!({ "command": ["true"] });
-        let refused = house.ask(&admin, "POST", "/jobs", Some(job)).await;
+        let refused = server.ask(&admin, "POST", "/jobs", Some(job)).await;
         assert_eq!(refused.body["code"], code, "{terms}: {}", refused.body);
     }
-    assert!(house.app.driver.snapshot().holds().next().is_none(), "nothing is left held");
+    assert!(server.app.driver.snapshot().holds().next().is_none(), "nothing is left held");
     let taken = ask(json!({ "accept_price": true, "value": "3", "most": "2" }));
-    let quoted = house.ask(&admin, "POST", "/quotes", Some(taken)).await;
+    let quoted = server.ask(&admin, "POST", "/quotes", Some(taken)).await;
     assert_eq!(quoted.body["quote"]["price"], "0.50", "{}", quoted.body);
 }

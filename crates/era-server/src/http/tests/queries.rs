@@ -4,8 +4,8 @@ use super::*;
 
 #[tokio::test]
 async fn no_operation_passes_over_a_parameter_that_it_does_not_know() {
-    let house = house().await;
-    let admin = house.administrator().await;
+    let server = server().await;
+    let admin = server.administrator().await;
     let document = serde_json::to_value(crate::http::openapi::document()).unwrap();
     let mut count = 0;
     for (path, item) in document["paths"].as_object().unwrap() {
@@ -14,7 +14,7 @@ async fn no_operation_passes_over_a_parameter_that_it_does_not_know() {
         let steps = path.split('/').map(|step| if step.starts_with('{') { "7" } else { step });
         let path = format!("{}?nonesuch=1", steps.collect::<Vec<_>>().join("/"));
         for method in item.as_object().unwrap().keys() {
-            let refused = house.ask(&admin, &method.to_uppercase(), &path, None).await;
+            let refused = server.ask(&admin, &method.to_uppercase(), &path, None).await;
             assert_eq!(refused.status, 400, "{method} {path}: {}", refused.body);
             // Whoever asks for the head alone is told no more.
             if method != "head" {
@@ -29,8 +29,8 @@ async fn no_operation_passes_over_a_parameter_that_it_does_not_know() {
 
 #[tokio::test]
 async fn a_misspelt_parameter_is_told_with_the_nearest_known_one() {
-    let house = house().await;
-    let admin = house.administrator().await;
+    let server = server().await;
+    let admin = server.administrator().await;
     for (method, path, given, meant) in [
         ("GET", "/jobs?stat=running", "stat", "state"),
         ("POST", "/jobs/4/cancel?arry=true", "arry", "array"),
@@ -48,17 +48,17 @@ async fn a_misspelt_parameter_is_told_with_the_nearest_known_one() {
         ("GET", "/jobs/4/outputs?archiv=tar", "archiv", "archive"),
         ("PUT", "/blobs/7?ofset=1", "ofset", "offset"),
     ] {
-        let refused = house.ask(&admin, method, path, None).await;
+        let refused = server.ask(&admin, method, path, None).await;
         assert_eq!((refused.status.as_u16(), &refused.body["field"]), (400, &json!(given)));
         let told = format!("in the query: unknown field `{given}`: did you mean `{meant}`?");
         assert_eq!(refused.body["detail"], told, "{path}");
     }
-    let refused = house.ask(&admin, "GET", "/nodes/n?pool=main", None).await;
+    let refused = server.ask(&admin, "GET", "/nodes/n?pool=main", None).await;
     assert_eq!((refused.status.as_u16(), &refused.body["field"]), (400, &json!("pool")));
     let told = "in the query: unknown field `pool`: none is known here";
     assert_eq!(refused.body["detail"], told);
-    assert_eq!(house.ask(&admin, "GET", "/nodes?", None).await.status, 200, "nothing is asked");
-    let state = house.ask(&admin, "GET", "/jobs?state=runing", None).await;
+    assert_eq!(server.ask(&admin, "GET", "/nodes?", None).await.status, 200, "nothing is asked");
+    let state = server.ask(&admin, "GET", "/jobs?state=runing", None).await;
     assert_eq!((state.status.as_u16(), &state.body["field"]), (422, &json!("state")));
     assert_eq!(state.body["parameters"]["meant"], "running", "{}", state.body);
 }

@@ -30,11 +30,11 @@ impl Laboratory for Two {
 async fn reports_of_one_period_asked_for_at_once_do_not_meet_in_one_file() {
     let two = Two { met: Arc::new(Barrier::new(2)), seen: Arc::default() };
     let wishes = Wishes { laboratory: Some(std::sync::Arc::new(two.clone())), ..Wishes::default() };
-    let house = house_with(wishes).await;
-    let admin = house.administrator().await;
+    let server = server_with(wishes).await;
+    let admin = server.administrator().await;
     let path = "/report?from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z&without=true";
     let (a, b) =
-        tokio::join!(house.ask(&admin, "GET", path, None), house.ask(&admin, "GET", path, None));
+        tokio::join!(server.ask(&admin, "GET", path, None), server.ask(&admin, "GET", path, None));
     assert_eq!((a.status.as_u16(), b.status.as_u16()), (200, 200), "{} {}", a.body, b.body);
     let seen = two.seen.lock().unwrap().clone();
     assert_ne!(seen[0].0, seen[1].0);

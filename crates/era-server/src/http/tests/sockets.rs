@@ -12,22 +12,22 @@ use super::*;
 /// How long an end may take; the machine may be busy.
 const SOON: Duration = Duration::from_secs(20);
 
-async fn served(house: &House) -> SocketAddr {
+async fn served(server: &TestServer) -> SocketAddr {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let routes = house.routes.clone();
+    let routes = server.routes.clone();
     tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
     address
 }
 
-/// A house with one node and a queue.
-async fn with_a_queue() -> (House, String) {
-    let (house, admin) = with_a_node().await;
+/// A server with one node and a queue.
+async fn with_a_queue() -> (TestServer, String) {
+    let (server, admin) = with_a_node().await;
     let rule = json!({ "order": "fifo" });
-    assert_eq!(house.ask(&admin, "PUT", "/policies/fifo", Some(rule)).await.status, 200);
+    assert_eq!(server.ask(&admin, "PUT", "/policies/fifo", Some(rule)).await.status, 200);
     let queue = json!({ "name": "default", "policy": "fifo" });
-    assert_eq!(house.ask(&admin, "PUT", "/queues/default", Some(queue)).await.status, 204);
-    (house, admin)
+    assert_eq!(server.ask(&admin, "PUT", "/queues/default", Some(queue)).await.status, 204);
+    (server, admin)
 }
 
 /// Opens a WebSocket.
@@ -75,14 +75,14 @@ fn listen(address: SocketAddr, token: &str, opened: std::sync::mpsc::Sender<()>)
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_revoked_token_ends_what_was_opened_with_it_and_nothing_else() {
-    let (house, admin) = with_a_queue().await;
-    let ada = house.user(&admin, "ada", "user").await;
+    let (server, admin) = with_a_queue().await;
+    let ada = server.user(&admin, "ada", "user").await;
     // Nobody launches it here, so it is never over.
     let job = json!({ "work": { "command": ["true"] },
         "ask": { "resources": { "cpu": "1" }, "duration_s": 600 } });
-    let made = house.ask(&ada, "POST", "/jobs", Some(job)).await;
+    let made = server.ask(&ada, "POST", "/jobs", Some(job)).await;
     assert_eq!(made.status, 201, "{}", made.body);
-    let address = served(&house).await;
+    let address = served(&server).await;
     let (opened, is_open) = std::sync::mpsc::channel();
     let of_job = |what: &str| format!("/jobs/{}/{what}/ws", made.body["job"]);
     let socket = |path: String, token: &str| {
@@ -103,35 +103,35 @@ async fn a_revoked_token_ends_what_was_opened_with_it_and_nothing_else() {
     })
     .await
     .unwrap();
-    let listed = house.ask(&admin, "GET", "/users/ada/tokens", None).await;
+    let listed = server.ask(&admin, "GET", "/users/ada/tokens", None).await;
     let id = listed.body["items"][0]["id"].as_str().unwrap().to_owned();
     let path = format!("/users/ada/tokens/{id}");
-    assert_eq!(house.ask(&admin, "DELETE", &path, None).await.status, 204);
+    assert_eq!(server.ask(&admin, "DELETE", &path, None).await.status, 204);
     for socket in ending {
         assert_eq!(socket.await.unwrap(), axum::extract::ws::close_code::POLICY);
     }
     events.await.unwrap();
     assert!(!staying.is_finished(), "others go on");
     // The server goes on as well: it is the test that ends here.
-    house.app.auth.end(&house.app.auth.session(&admin).unwrap().1).await.unwrap();
+    server.app.auth.end(&server.app.auth.session(&admin).unwrap().1).await.unwrap();
     assert_eq!(staying.await.unwrap(), axum::extract::ws::close_code::POLICY);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_follows_a_log_asks_no_database_until_the_job_is_over() {
-    let (house, admin) = with_a_queue().await;
+    let (server, admin) = with_a_queue().await;
     // So that the job waits, and ends at once when it is cancelled.
     let cordon = json!({ "action": "cordon" });
-    assert_eq!(house.ask(&admin, "PATCH", "/nodes/n", Some(cordon)).await.status, 204);
+    assert_eq!(server.ask(&admin, "PATCH", "/nodes/n", Some(cordon)).await.status, 204);
     let job = json!({ "work": { "command": ["true"] },
         "ask": { "resources": { "cpu": "1" }, "duration_s": 600 } });
-    let made = house.ask(&admin, "POST", "/jobs", Some(job)).await;
+    let made = server.ask(&admin, "POST", "/jobs", Some(job)).await;
     let job = JobId(made.body["job"].as_u64().unwrap());
     let task = TaskId { job, part: 0, attempt: 1, rank: 0 };
-    let logs = job.folder(house.app.store.folder()).join("logs");
+    let logs = job.folder(server.app.store.folder()).join("logs");
     let mut log = LogWriter::open(&logs, task, 1 << 20);
 
-    let (address, token) = (served(&house).await, admin.clone());
+    let (address, token) = (served(&server).await, admin.clone());
     let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
     let follower = tokio::task::spawn_blocking(move || {
         let mut next = connected(address, &format!("/jobs/{}/logs/ws", job.0), &token);
@@ -156,27 +156,27 @@ async fn whoever_follows_a_log_asks_no_database_until_the_job_is_over() {
             log.write(Stream::Out, format!("{text}\n").as_bytes(), Time(1));
             assert_eq!(heard.recv().await.unwrap(), text);
             if line == 0 {
-                before = house.app.store.statements();
+                before = server.app.store.statements();
             }
         }
         assert!(before > 0, "nothing is counted");
-        asked.push(house.app.store.statements() - before);
+        asked.push(server.app.store.statements() - before);
     }
-    let cancelled = house.ask(&admin, "POST", &format!("/jobs/{}/cancel", job.0), None).await;
+    let cancelled = server.ask(&admin, "POST", &format!("/jobs/{}/cancel", job.0), None).await;
     assert_eq!(cancelled.status, 204, "{}", cancelled.body);
     assert_eq!(follower.await.unwrap(), axum::extract::ws::close_code::NORMAL);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_stays_open_ends_when_the_server_stops() {
-    let (house, admin) = with_a_node().await;
+    let (server, admin) = with_a_node().await;
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let stop = tokio_util::sync::CancellationToken::new();
     // Far longer than the test waits.
     let serving = Serving { stop_time: 30 * SOON, ..Serving::default() };
-    let server = {
-        let (routes, stopped) = (house.routes.clone(), stop.clone().cancelled_owned());
+    let serving = {
+        let (routes, stopped) = (server.routes.clone(), stop.clone().cancelled_owned());
         tokio::spawn(async move { serve_routes(listener, routes, &serving, stopped).await })
     };
     let (opened, is_open) = std::sync::mpsc::channel();
@@ -192,31 +192,31 @@ async fn what_stays_open_ends_when_the_server_stops() {
     stop.cancel();
     assert_eq!(socket.await.unwrap(), axum::extract::ws::close_code::AWAY);
     events.await.unwrap();
-    tokio::time::timeout(SOON, server).await.unwrap().unwrap().unwrap();
+    tokio::time::timeout(SOON, serving).await.unwrap().unwrap().unwrap();
 }
 
 #[tokio::test]
 async fn only_the_owner_and_administrators_reach_a_terminal_and_only_with_the_right_to_write() {
-    let (house, admin) = with_a_queue().await;
-    let ada = house.user(&admin, "ada", "user").await;
-    let bob = house.user(&admin, "bob", "user").await;
-    let chief = house.user(&admin, "chief", "group_administrator").await;
+    let (server, admin) = with_a_queue().await;
+    let ada = server.user(&admin, "ada", "user").await;
+    let bob = server.user(&admin, "bob", "user").await;
+    let chief = server.user(&admin, "chief", "group_administrator").await;
     let ask = json!({ "resources": { "cpu": "1" }, "duration_s": 600 });
     // Nothing here runs tasks, so nothing has terminals.
     let wanted = json!({ "work": { "command": ["sh"], "terminal": true }, "ask": ask });
-    let refused = house.ask(&ada, "POST", "/jobs", Some(wanted)).await;
+    let refused = server.ask(&ada, "POST", "/jobs", Some(wanted)).await;
     assert_eq!((refused.status.as_u16(), &refused.body["field"]), (422, &json!("work.terminal")));
     let job = json!({ "work": { "command": ["true"] }, "ask": ask });
-    let made = house.ask(&ada, "POST", "/jobs", Some(job)).await;
+    let made = server.ask(&ada, "POST", "/jobs", Some(job)).await;
     let path = format!("/jobs/{}/terminal", made.body["job"]);
     let reads = json!({ "label": "reads", "scopes": ["read"], "valid_s": 600 });
-    let reads = house.ask(&ada, "POST", "/tokens", Some(reads)).await;
+    let reads = server.ask(&ada, "POST", "/tokens", Some(reads)).await;
     let reads = reads.body["token"].as_str().unwrap().to_owned();
     // The owner and the administrator get as far as being told that it is no plain request.
     for (token, status) in [(&bob, 404), (&chief, 403), (&reads, 403), (&ada, 426), (&admin, 426)] {
-        assert_eq!(house.ask(token, "GET", &path, None).await.status.as_u16(), status);
+        assert_eq!(server.ask(token, "GET", &path, None).await.status.as_u16(), status);
     }
-    let address = served(&house).await;
+    let address = served(&server).await;
     let attached = tokio::task::spawn_blocking(move || {
         let mut request = format!("ws://{address}/api/v1{path}").into_client_request().unwrap();
         request.headers_mut().insert("authorization", format!("Bearer {ada}").parse().unwrap());
@@ -227,7 +227,7 @@ async fn only_the_owner_and_administrators_reach_a_terminal_and_only_with_the_ri
     let body = String::from_utf8(refused.into_body().unwrap()).unwrap();
     assert!(body.contains("no_terminal"), "{body}");
     let ask = AuditAsk { what: Some("job.attach".into()), before: u64::MAX, ..AuditAsk::default() };
-    let lines = house.app.auth.rows().audit_lines(&ask, 9).await.unwrap();
+    let lines = server.app.auth.rows().audit_lines(&ask, 9).await.unwrap();
     let told: Vec<(&str, bool)> = lines.iter().map(|line| (line.who.as_str(), line.done)).collect();
     assert_eq!(told, [("ada", false)]);
 }

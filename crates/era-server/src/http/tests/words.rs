@@ -81,7 +81,7 @@ fn assert_plain(what: &str, answer: &Answer) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_body_is_refused_in_the_words_of_types() {
-    let (house, admin) = with_a_node().await;
+    let (server, admin) = with_a_node().await;
     let document = serde_json::to_value(crate::http::openapi::document()).unwrap();
     let mut refused = 0;
     for (path, item) in document["paths"].as_object().unwrap() {
@@ -99,7 +99,7 @@ async fn no_body_is_refused_in_the_words_of_types() {
             let path = steps.collect::<Vec<_>>().join("/");
             for body in spoilt(&example(&document, schema, 4)) {
                 let what = format!("{method} {path} {body}");
-                let answer = house.ask(&admin, &method.to_uppercase(), &path, Some(body)).await;
+                let answer = server.ask(&admin, &method.to_uppercase(), &path, Some(body)).await;
                 assert_plain(&what, &answer);
                 refused += u32::from(answer.status.is_client_error());
             }
@@ -111,12 +111,12 @@ async fn no_body_is_refused_in_the_words_of_types() {
 /// The document does not say which settings there are, so they are asked for.
 #[tokio::test]
 async fn no_setting_is_refused_in_the_words_of_types() {
-    let house = house().await;
-    let admin = house.administrator().await;
-    let settings = house.ask(&admin, "GET", "/settings", None).await.body;
+    let server = server().await;
+    let admin = server.administrator().await;
+    let settings = server.ask(&admin, "GET", "/settings", None).await.body;
     let mut refused = 0;
     for body in spoilt(&settings) {
-        let answer = house.ask(&admin, "PATCH", "/settings", Some(body.clone())).await;
+        let answer = server.ask(&admin, "PATCH", "/settings", Some(body.clone())).await;
         assert_plain(&body.to_string(), &answer);
         refused += u32::from(answer.status.is_client_error());
     }
@@ -125,7 +125,7 @@ async fn no_setting_is_refused_in_the_words_of_types() {
         (json!({"holds_max": -1}), "-1 must not be negative"),
         (json!({"backfill": "hard"}), "unknown value `hard`"),
     ] {
-        let answer = house.ask(&admin, "PATCH", "/settings", Some(body)).await;
+        let answer = server.ask(&admin, "PATCH", "/settings", Some(body)).await;
         let detail = answer.body["detail"].as_str().unwrap().to_owned();
         assert!(detail.contains(told), "{detail}");
     }
@@ -133,8 +133,8 @@ async fn no_setting_is_refused_in_the_words_of_types() {
 
 #[tokio::test]
 async fn no_parameter_is_refused_in_the_words_of_types() {
-    let house = house().await;
-    let admin = house.administrator().await;
+    let server = server().await;
+    let admin = server.administrator().await;
     let document = serde_json::to_value(crate::http::openapi::document()).unwrap();
     let mut refused = 0;
     for (path, item) in document["paths"].as_object().unwrap() {
@@ -160,7 +160,7 @@ async fn no_parameter_is_refused_in_the_words_of_types() {
         for path in asked {
             let one = tokio::time::timeout(
                 Duration::from_secs(20),
-                house.ask(&admin, "GET", &path, None),
+                server.ask(&admin, "GET", &path, None),
             );
             let answer = one.await.unwrap_or_else(|_| panic!("GET {path} does not end"));
             assert_plain(&path, &answer);
@@ -175,14 +175,14 @@ async fn no_parameter_is_refused_in_the_words_of_types() {
         ),
         ("/jobs/-7", "in the path: -7 must not be negative: give a whole number of 0 or more"),
     ] {
-        let answer = house.ask(&admin, "GET", path, None).await;
+        let answer = server.ask(&admin, "GET", path, None).await;
         assert_eq!(answer.body["detail"], told);
     }
 }
 
 #[tokio::test]
 async fn a_resource_is_meant_by_its_beginning_and_a_negative_amount_is_named() {
-    let (house, admin) = with_a_node().await;
+    let (server, admin) = with_a_node().await;
     let job = |name: &str, amount: Value| {
         json!({ "work": { "command": ["true"] }, "value": "5",
             "ask": { "resources": { name: amount }, "duration_s": 60 } })
@@ -193,13 +193,13 @@ async fn a_resource_is_meant_by_its_beginning_and_a_negative_amount_is_named() {
         ("memory", json!("-4Gi"), "memory: `-4Gi` must not be negative"),
         ("fpga", json!("-2"), "fpga: `-2` must not be negative"),
     ] {
-        let refused = house.ask(&admin, "POST", "/jobs", Some(job(name, amount))).await;
+        let refused = server.ask(&admin, "POST", "/jobs", Some(job(name, amount))).await;
         let detail = refused.body["detail"].as_str().unwrap();
         assert!(refused.status == 422 && detail.starts_with(told), "{detail}");
     }
     let mut below = job("cpu", json!(1));
     below["value"] = json!("-5");
-    let refused = house.ask(&admin, "POST", "/jobs", Some(below)).await;
+    let refused = server.ask(&admin, "POST", "/jobs", Some(below)).await;
     assert_eq!(
         refused.body["detail"],
         "a value of -5.00 must not be negative: give 0 to 1000000000.00"
@@ -208,34 +208,34 @@ async fn a_resource_is_meant_by_its_beginning_and_a_negative_amount_is_named() {
 
 #[tokio::test]
 async fn what_a_wallet_cannot_pay_is_told_with_both_amounts() {
-    let (house, admin) = with_a_node().await;
-    let ada = house.user(&admin, "ada", "user").await;
+    let (server, admin) = with_a_node().await;
+    let ada = server.user(&admin, "ada", "user").await;
     let ask = |cpu: &str, value: Value| json!({ "value": value, "ask": { "resources": { "cpu": cpu }, "duration_s": 7200 } });
     // Four cores for two hours at half a credit each: four, of ten.
-    let quoted = house.ask(&ada, "POST", "/quotes", Some(ask("4", json!("9")))).await;
+    let quoted = server.ask(&ada, "POST", "/quotes", Some(ask("4", json!("9")))).await;
     assert_eq!(
         (quoted.status.as_u16(), &quoted.body["wallet"]),
         (200, &Value::Null),
         "{}",
         quoted.body
     );
-    let beyond = house.ask(&ada, "POST", "/quotes", Some(ask("4", json!("11")))).await;
+    let beyond = server.ask(&ada, "POST", "/quotes", Some(ask("4", json!("11")))).await;
     assert_eq!(beyond.body["wallet"], "10.00", "{}", beyond.body);
     let take = json!({ "amount": "-9" });
-    assert_eq!(house.ask(&admin, "POST", "/users/ada/grants", Some(take)).await.status, 201);
-    let dear = house.ask(&ada, "POST", "/quotes", Some(ask("4", Value::Null))).await;
+    assert_eq!(server.ask(&admin, "POST", "/users/ada/grants", Some(take)).await.status, 201);
+    let dear = server.ask(&ada, "POST", "/quotes", Some(ask("4", Value::Null))).await;
     assert_eq!(dear.body["wallet"], "1.00", "{}", dear.body);
-    let refused = house.ask(&ada, "POST", "/quotes", Some(ask("4", json!("0.5")))).await;
+    let refused = server.ask(&ada, "POST", "/quotes", Some(ask("4", json!("0.5")))).await;
     assert_eq!(refused.body["counter_offers"]["wallet"], "1.00", "{}", refused.body);
     let mut job = ask("4", json!("20"));
     job["work"] = json!({ "command": ["true"] });
-    let refused = house.ask(&ada, "POST", "/jobs", Some(job.clone())).await;
+    let refused = server.ask(&ada, "POST", "/jobs", Some(job.clone())).await;
     let detail = refused.body["detail"].as_str().unwrap();
     assert!(detail.starts_with("the wallet holds 1.00 credits and this needs 4.00"), "{detail}");
     // In a queue it waits, and says for what.
     job.as_object_mut().unwrap().remove("value");
-    let made = house.ask(&ada, "POST", "/jobs", Some(job)).await;
-    let told = house.ask(&ada, "GET", &format!("/jobs/{}/explain", made.body["job"]), None).await;
+    let made = server.ask(&ada, "POST", "/jobs", Some(job)).await;
+    let told = server.ask(&ada, "GET", &format!("/jobs/{}/explain", made.body["job"]), None).await;
     let sentence = told.body["sentence"].as_str().unwrap();
     assert!(sentence.contains("the wallet holds 1.00 credits and"), "{}", told.body);
     assert!(sentence.contains("an administrator can grant credits"), "{}", told.body);
@@ -243,15 +243,15 @@ async fn what_a_wallet_cannot_pay_is_told_with_both_amounts() {
 
 #[tokio::test]
 async fn a_job_is_called_in_any_script_and_by_nothing_that_disturbs_a_line() {
-    let (house, admin) = with_a_node().await;
+    let (server, admin) = with_a_node().await;
     let named = |name: &str, project: &str| {
         json!({ "name": name, "project": project, "work": { "command": ["true"] },
             "ask": { "resources": { "cpu": "1" }, "duration_s": 60 } })
     };
     for name in ["ResNet 实验 3", "تجربة", "👩🏽‍🔬"] {
-        let made = house.ask(&admin, "POST", "/jobs", Some(named(name, "语言"))).await;
+        let made = server.ask(&admin, "POST", "/jobs", Some(named(name, "语言"))).await;
         assert_eq!(made.status, 201, "{}", made.body);
-        let job = house
+        let job = server
             .app
             .driver
             .snapshot()
@@ -267,7 +267,7 @@ async fn a_job_is_called_in_any_script_and_by_nothing_that_disturbs_a_line() {
         ("", "p", "name"),
         ("a", "\u{2066}p", "project"),
     ] {
-        let refused = house.ask(&admin, "POST", "/jobs", Some(named(name, project))).await;
+        let refused = server.ask(&admin, "POST", "/jobs", Some(named(name, project))).await;
         assert_eq!((refused.status.as_u16(), &refused.body["field"]), (422, &json!(field)));
         assert_eq!(refused.body["parameters"]["problem"], "title", "{}", refused.body);
     }
@@ -276,9 +276,9 @@ async fn a_job_is_called_in_any_script_and_by_nothing_that_disturbs_a_line() {
 #[tokio::test]
 async fn a_new_password_ends_all_logins_and_no_token_of_the_servers_own_machine() {
     use era_app::auth::{NewSession, OWN_MACHINE, scopes_of};
-    let house = house().await;
-    let admin = house.administrator().await;
-    let account = house.app.auth.directory().user_named("admin").unwrap().clone();
+    let server = server().await;
+    let admin = server.administrator().await;
+    let account = server.app.auth.directory().user_named("admin").unwrap().clone();
     let own = NewSession {
         label: OWN_MACHINE.to_owned(),
         scopes: scopes_of(account.role),
@@ -286,14 +286,14 @@ async fn a_new_password_ends_all_logins_and_no_token_of_the_servers_own_machine(
         cookie: false,
         limited: false,
     };
-    let own = house.app.auth.issue(&account, own).await.unwrap().secret;
+    let own = server.app.auth.issue(&account, own).await.unwrap().secret;
     let login = json!({ "user": "admin", "password": "a better password" });
-    let other = house.ask("", "POST", "/sessions", Some(login.clone())).await;
+    let other = server.ask("", "POST", "/sessions", Some(login.clone())).await;
     let other = other.body["token"].as_str().unwrap().to_owned();
     let change = json!({ "old": "a better password", "new": "the best password" });
-    assert_eq!(house.ask(&admin, "PUT", "/password", Some(change)).await.status, 204);
+    assert_eq!(server.ask(&admin, "PUT", "/password", Some(change)).await.status, 204);
     for (token, status) in [(&admin, 200), (&own, 200), (&other, 401)] {
-        assert_eq!(house.ask(token, "GET", "/sessions", None).await.status, status);
+        assert_eq!(server.ask(token, "GET", "/sessions", None).await.status, status);
     }
     // Nobody who knew the old password has left one behind that looks like it.
     for (path, body) in [
@@ -303,15 +303,15 @@ async fn a_new_password_ends_all_logins_and_no_token_of_the_servers_own_machine(
             json!({ "user": "admin", "password": "the best password", "label": OWN_MACHINE }),
         ),
     ] {
-        let refused = house.ask(&admin, "POST", path, Some(body)).await;
+        let refused = server.ask(&admin, "POST", path, Some(body)).await;
         assert_eq!((refused.status.as_u16(), &refused.body["field"]), (422, &json!("label")));
     }
     // Another administrator's new password for the account leaves it, too; a lesser role does not.
-    house.user(&admin, "ada", "administrator").await;
+    server.user(&admin, "ada", "administrator").await;
     let reset = json!({ "reset_password": true });
-    assert_eq!(house.ask(&own, "PATCH", "/users/admin", Some(reset)).await.status, 200);
-    assert_eq!(house.ask(&admin, "GET", "/sessions", None).await.status, 401);
+    assert_eq!(server.ask(&own, "PATCH", "/users/admin", Some(reset)).await.status, 200);
+    assert_eq!(server.ask(&admin, "GET", "/sessions", None).await.status, 401);
     let lesser = json!({ "role": "user" });
-    assert_eq!(house.ask(&own, "PATCH", "/users/admin", Some(lesser)).await.status, 200);
-    assert_eq!(house.ask(&own, "GET", "/sessions", None).await.status, 401);
+    assert_eq!(server.ask(&own, "PATCH", "/users/admin", Some(lesser)).await.status, 200);
+    assert_eq!(server.ask(&own, "GET", "/sessions", None).await.status, 401);
 }

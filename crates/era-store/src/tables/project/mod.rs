@@ -3,10 +3,10 @@
 //!
 //! Nothing here reads a database, a clock or the core's state. What an event means for a job's
 //! row is in [`jobs`], for tasks and what they had in [`tasks`], for money in [`money`], for
-//! machines and accounts in [`house`].
+//! machines and accounts in [`cluster`].
 
 mod changes;
-mod house;
+mod cluster;
 mod jobs;
 mod memory;
 mod money;
@@ -21,7 +21,6 @@ use super::rows::EventRow;
 use crate::Note;
 
 pub(super) use changes::Changes;
-pub use changes::{HOUR_MS, hour_of, hours};
 pub(super) use memory::{Account, LiveJob, Memory, Untouched};
 
 /// An entry of the journal, read.
@@ -49,7 +48,7 @@ impl ReadEntry {
 /// Carries one entry out on the memory, and notes what it changes.
 pub(super) fn project(memory: &mut Memory, changes: &mut Changes, entry: &ReadEntry) {
     let mut projection = Projection { memory, changes, entry, place: 0 };
-    projection.house();
+    projection.cluster();
     projection.started();
     // A job is paid for before its promise is told: it must be known first.
     for event in &entry.events {

@@ -4,7 +4,7 @@ use era_core::ledger::{Account as Place, Posting, PostingReason};
 use era_core::units::{JobId, UserId};
 
 use super::Projection;
-use super::changes::hour_of;
+use crate::tables::hours::hour_of;
 use crate::tables::rows::StatementRow;
 
 impl Projection<'_> {

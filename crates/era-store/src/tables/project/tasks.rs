@@ -6,10 +6,11 @@ use era_core::units::{JobId, Time};
 use era_core::{Command, Event};
 
 use super::Projection;
-use super::changes::{Changes, hours, times};
+use super::changes::{Changes, times};
 use super::jobs::state_of;
 use super::memory::{LiveJob, LivePart};
 use crate::note::Observation;
+use crate::tables::hours::hours;
 use crate::tables::rows::TaskRow;
 
 impl Projection<'_> {

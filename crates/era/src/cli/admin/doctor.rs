@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::cli::connection::Common;
-use crate::cli::failure::ExitWith;
+use crate::cli::exit::ExitWith;
 use crate::cli::look::{self, Look};
 use crate::paint::Tone;
 

@@ -3,7 +3,7 @@
 use era_api::queue::{Policy, Rule, RuleCheck, RuleChecked};
 
 use crate::cli::connection::Common;
-use crate::cli::failure::{BAD_INPUT, ExitWith};
+use crate::cli::exit::{BAD_INPUT, ExitWith};
 use crate::cli::look::{self, Look, right};
 
 #[derive(Debug, clap::Subcommand)]

@@ -5,7 +5,7 @@ use era_api::account::{QuotaUse, QuotaView};
 use era_core::resources::parse_bytes;
 
 use crate::cli::connection::Common;
-use crate::cli::failure::BadUsage;
+use crate::cli::exit::BadUsage;
 use crate::cli::look::{self, Look, right};
 
 /// Show or set the limits of an account or a group

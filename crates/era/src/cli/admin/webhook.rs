@@ -5,7 +5,7 @@ use era_api::account::{NewWebhook, Webhook, WebhookEvent};
 use serde_json::json;
 
 use crate::cli::connection::Common;
-use crate::cli::failure::BadUsage;
+use crate::cli::exit::BadUsage;
 use crate::cli::look::{self, Look, right};
 
 #[derive(Debug, clap::Subcommand)]

@@ -1,9 +1,12 @@
 //! Given answers, the text that people see.
 
 use era_api::Credits;
-use era_api::quote::{DurationOffer, HoldView, PartQuoteView, SizeOffer};
+use era_api::quote::{
+    CounterOffersView, DurationOffer, HoldView, OfferView, PartQuoteView, SizeOffer,
+};
 
 use super::*;
+use crate::cli::look::quote::counter_offers;
 
 fn credits(text: &str) -> Credits {
     text.parse().unwrap()

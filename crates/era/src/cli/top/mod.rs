@@ -14,7 +14,7 @@ use era_api::cluster::NodeFilter;
 use era_api::job::JobFilter;
 
 use super::connection::Common;
-use super::failure::BadUsage;
+use super::exit::BadUsage;
 use view::{Picture, View};
 
 /// Watch the cluster: nodes, GPUs, running and waiting jobs, prices

@@ -161,7 +161,7 @@ fn tasks_of_another_machine_are_not_taken_for_lost() {
     tokio::runtime::Runtime::new().unwrap().block_on(async {
         let (folder, place) = (bed.folder.path().join("other"), bed.database.parse().unwrap());
         let store = Store::open_at(&folder, &place, None).await.unwrap();
-        let seat = store.seat(LeaseRole::Cloud);
+        let seat = store.lease_of(LeaseRole::Cloud);
         while seat.acquire_with("another", None, MINUTE).await.unwrap().is_some() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }

@@ -10,7 +10,7 @@ use era_app::files::{Service, contents, kept, sets, wire};
 use era_store::files::ContentHash;
 use tokio::io::{AsyncReadExt, AsyncSeekExt};
 
-use super::session::{Outbox, key, tell};
+use super::outbox::{Outbox, tell};
 use crate::http::{Caller, Failure};
 
 /// Smaller than may be sent: others take their turn between two pieces.
@@ -64,7 +64,7 @@ async fn open(
             Ok((contents::open(service, caller, hash).await?, Some(hash)))
         }
         Source::Data { data, path } => {
-            let (file, hash) = sets::open(service, caller, &key(&data)?, &path).await?;
+            let (file, hash) = sets::open(service, caller, &data.parse()?, &path).await?;
             Ok((file, Some(hash)))
         }
         Source::Output { job, path } => {

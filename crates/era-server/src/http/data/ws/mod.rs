@@ -5,6 +5,7 @@
 //! The messages are [`era_api::file_service`]; the page is `docs/file-service.md`.
 
 mod download;
+mod outbox;
 mod session;
 mod upload;
 
@@ -17,7 +18,7 @@ use axum::response::Response;
 use era_api::Problem;
 use era_api::file_service::{FileChunk, PIECE_BYTES_MAX};
 
-use crate::http::lasting::OpenSession;
+use crate::http::open_session::OpenSession;
 use crate::http::{Caller, Failure};
 use era_app::files::Service;
 
@@ -28,7 +29,7 @@ use era_app::files::Service;
 pub(crate) async fn serve(
     State(service): State<Service>,
     caller: Caller,
-    lasting: Option<Extension<OpenSession>>,
+    open: Option<Extension<OpenSession>>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Failure> {
     let upgrade = upgrade.map_err(|rejection| {
@@ -37,6 +38,6 @@ pub(crate) async fn serve(
     })?;
     let frame_max = FileChunk::HEADER_BYTES + PIECE_BYTES_MAX;
     let upgrade = upgrade.max_message_size(frame_max).max_frame_size(frame_max);
-    let lasting = lasting.map(|Extension(lasting)| lasting);
-    Ok(upgrade.on_upgrade(move |socket| session::converse(socket, service, caller, lasting)))
+    let open = open.map(|Extension(open)| open);
+    Ok(upgrade.on_upgrade(move |socket| session::converse(socket, service, caller, open)))
 }

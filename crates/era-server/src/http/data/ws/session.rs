@@ -12,15 +12,16 @@ use era_api::file_service::{
 use era_app::files::Service;
 use era_app::files::sets::{self, Listing};
 use era_spec::plain;
-use era_store::files::{DataSetKey, FilesError};
+use era_store::files::DataSetKey;
 use futures_util::stream::SplitStream;
 use futures_util::{SinkExt, StreamExt};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::download;
+use super::outbox::{Gone, Outbox, tell};
 use super::upload::{ChunkOutcome, Receiving};
-use crate::http::lasting::{self, OpenSession};
+use crate::http::open_session::{self, OpenSession};
 use crate::http::{Caller, Failure};
 
 /// Frames that wait to be sent.
@@ -35,17 +36,11 @@ const SILENCE_MAX: Duration = Duration::from_secs(60);
 /// How long a goodbye may wait for frames before it.
 const GOODBYE_MAX: Duration = Duration::from_secs(2);
 
-/// Where frames go on their way out.
-pub(super) type Outbox = mpsc::Sender<Message>;
-
-/// The client is gone.
-pub(super) struct Gone;
-
 pub(super) async fn converse(
     socket: WebSocket,
     service: Service,
     caller: Caller,
-    lasting: Option<OpenSession>,
+    open: Option<OpenSession>,
 ) {
     let (mut sink, mut stream) = socket.split();
     let (outbox, mut frames) = mpsc::channel::<Message>(OUTBOX);
@@ -63,7 +58,7 @@ pub(super) async fn converse(
     let mut session = Session { service, caller, outbox, transfers: BTreeMap::new() };
     tokio::select! {
         () = session.listen(&mut stream) => session.end().await,
-        goodbye = lasting::over(lasting.as_ref()) => {
+        goodbye = open_session::over(open.as_ref()) => {
             session.end().await;
             let goodbye = session.send(Message::Close(Some(goodbye)));
             // One who takes nothing any more is cut off without it.
@@ -289,7 +284,7 @@ impl Session {
         folder: &str,
         after: Option<&str>,
     ) -> Result<ServerMessage, Failure> {
-        let (service, caller, key) = (&self.service, &self.caller, key(data)?);
+        let (service, caller, key) = (&self.service, &self.caller, data.parse::<DataSetKey>()?);
         let listed = sets::browse(service, caller, &key, folder, after, LISTING_MAX).await?;
         let Listing { folders, files, next } = listed;
         Ok(ServerMessage::Listing { id, folders, files, next })
@@ -304,7 +299,8 @@ impl Session {
     ) -> Result<ServerMessage, Failure> {
         let (search, limit) = (Some(text), Some(LISTING_MAX));
         let filter = FileFilter { search, cursor: after, limit, ..FileFilter::default() };
-        let found = sets::files(&self.service, &self.caller, &key(data)?, filter).await?;
+        let found =
+            sets::files(&self.service, &self.caller, &data.parse::<DataSetKey>()?, filter).await?;
         let (folders, files) = (Vec::new(), found.items);
         Ok(ServerMessage::Listing { id, folders, files, next: found.next })
     }
@@ -343,17 +339,4 @@ async fn stop(transfer: Transfer) {
 
 fn failed(id: Option<u32>, failure: Failure) -> ServerMessage {
     ServerMessage::Failed { id, problem: failure.0 }
-}
-
-pub(super) async fn tell(outbox: &Outbox, answer: &ServerMessage) -> Result<(), Gone> {
-    // These messages have no map with odd keys and no number out of range: they can be written.
-    let text = serde_json::to_string(answer).map_err(|_| Gone)?;
-    outbox.send(Message::Text(text.into())).await.map_err(|_| Gone)
-}
-
-pub(super) fn key(data: &str) -> Result<DataSetKey, Failure> {
-    let (owner, name) = data
-        .split_once('/')
-        .ok_or_else(|| FilesError::UnknownData(data.escape_debug().to_string()))?;
-    Ok(sets::key(owner, name))
 }

@@ -9,9 +9,9 @@ use era_core::units::{Span, Time};
 use crate::Sample;
 
 /// Longest line that tells something.
-pub const TOLD_BYTES_MAX: usize = 4096;
+pub const DIRECTIVE_BYTES_MAX: usize = 4096;
 /// Most values in a line.
-pub const TOLD_VALUES_MAX: usize = 64;
+pub const DIRECTIVE_VALUES_MAX: usize = 64;
 /// Longest name of a metric.
 pub(crate) const METRIC_NAME_MAX: usize = 120;
 /// Largest step: what every database can keep.
@@ -29,12 +29,12 @@ pub enum LogDirective {
 
 /// Whether a line that begins so could tell something.
 pub(super) fn may_tell(line: &[u8]) -> bool {
-    line.len() <= TOLD_BYTES_MAX && line.starts_with(&PREFIX[..PREFIX.len().min(line.len())])
+    line.len() <= DIRECTIVE_BYTES_MAX && line.starts_with(&PREFIX[..PREFIX.len().min(line.len())])
 }
 
 /// What a line tells, if anything. A line without a step takes `number`.
 pub(super) fn read(line: &[u8], at: Time, number: u64) -> Option<LogDirective> {
-    if line.len() > TOLD_BYTES_MAX {
+    if line.len() > DIRECTIVE_BYTES_MAX {
         return None;
     }
     let text = std::str::from_utf8(line.strip_prefix(PREFIX)?).ok()?;
@@ -57,7 +57,7 @@ fn metric<'a>(words: impl Iterator<Item = &'a str>, at: Time, number: u64) -> Op
         } else {
             is_metric_name(name).then_some(())?;
             values.push((name, value.parse::<f64>().ok()?));
-            (values.len() <= TOLD_VALUES_MAX).then_some(())?;
+            (values.len() <= DIRECTIVE_VALUES_MAX).then_some(())?;
         }
     }
     let step = step.unwrap_or(number);
@@ -137,8 +137,8 @@ mod tests {
     #[test]
     fn whatever_else_looks_like_it_is_only_a_line() {
         let long_name = format!("era: metric {}=1", "n".repeat(METRIC_NAME_MAX + 1));
-        let many = format!("era: metric {}", "a=1 ".repeat(TOLD_VALUES_MAX + 1));
-        let long = format!("era: metric a=1{}", " ".repeat(TOLD_BYTES_MAX));
+        let many = format!("era: metric {}", "a=1 ".repeat(DIRECTIVE_VALUES_MAX + 1));
+        let long = format!("era: metric a=1{}", " ".repeat(DIRECTIVE_BYTES_MAX));
         for line in [
             "",
             "era:",

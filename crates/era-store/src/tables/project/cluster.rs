@@ -11,7 +11,7 @@ use crate::tables::rows::{NodeRow, NodeSpan};
 
 impl Projection<'_> {
     /// What an input changes by being accepted.
-    pub(super) fn house(&mut self) {
+    pub(super) fn cluster(&mut self) {
         let entry = self.entry;
         if entry.events.iter().any(|event| matches!(event, Event::Refused { .. })) {
             return;

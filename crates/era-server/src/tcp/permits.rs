@@ -8,7 +8,7 @@ use era_core::units::UserId;
 use super::CONNECTIONS_MAX;
 
 /// Most connections of an account.
-pub(super) const SEATS_MAX: usize = CONNECTIONS_MAX / 4;
+pub(super) const PERMITS_MAX: usize = CONNECTIONS_MAX / 4;
 
 /// Who has how many. A clone shares.
 #[derive(Clone, Default)]
@@ -22,7 +22,7 @@ impl ConnectionPermits {
     pub(super) fn take(&self, user: UserId) -> Option<ConnectionPermit> {
         let mut all = self.all();
         let taken = all.entry(user).or_default();
-        if *taken >= SEATS_MAX {
+        if *taken >= PERMITS_MAX {
             return None;
         }
         *taken += 1;
@@ -52,14 +52,14 @@ mod tests {
 
     #[test]
     fn an_account_does_not_take_the_connections_of_others() {
-        let seats = ConnectionPermits::default();
+        let permits = ConnectionPermits::default();
         let mut hers: Vec<ConnectionPermit> =
-            (0..SEATS_MAX).map(|_| seats.take(UserId(1)).unwrap()).collect();
-        assert!(seats.take(UserId(1)).is_none());
-        assert!(seats.take(UserId(2)).is_some());
+            (0..PERMITS_MAX).map(|_| permits.take(UserId(1)).unwrap()).collect();
+        assert!(permits.take(UserId(1)).is_none());
+        assert!(permits.take(UserId(2)).is_some());
         hers.pop();
-        assert!(seats.take(UserId(1)).is_some());
+        assert!(permits.take(UserId(1)).is_some());
         drop(hers);
-        assert!(seats.all().is_empty());
+        assert!(permits.all().is_empty());
     }
 }

@@ -28,21 +28,21 @@ const TURN_MAX: Duration = Duration::from_secs(10);
 
 /// What is known of other servers' changes.
 #[derive(Debug)]
-pub(super) struct Fresh {
+pub(super) struct KnownRevision {
     /// Whether there are other servers.
     shared: AtomicBool,
-    /// The revision of what is in memory.
-    revision: AtomicU64,
+    /// Of what is in memory.
+    number: AtomicU64,
     /// The second of the last look-ups, and how many there were in it.
     second: AtomicI64,
     look_ups: AtomicU64,
 }
 
-impl Fresh {
-    pub(super) fn of(revision: u64) -> Fresh {
-        Fresh {
+impl KnownRevision {
+    pub(super) fn of(revision: u64) -> KnownRevision {
+        KnownRevision {
             shared: AtomicBool::new(false),
-            revision: AtomicU64::new(revision),
+            number: AtomicU64::new(revision),
             second: AtomicI64::new(0),
             look_ups: AtomicU64::new(0),
         }
@@ -71,7 +71,7 @@ pub(super) struct AccountTurn<'a> {
 impl Auth {
     /// Keeps accounts as other servers change them, until it is stopped.
     pub async fn keep_fresh(&self, stop: CancellationToken) {
-        self.fresh.shared.store(true, Ordering::Relaxed);
+        self.revision.shared.store(true, Ordering::Relaxed);
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -88,7 +88,7 @@ impl Auth {
         let here = self.changing.lock().await;
         let everywhere = tokio::time::timeout(TURN_MAX, self.rows.alone());
         let everywhere = everywhere.await.map_err(|_| Unanswered::Busy)??;
-        if self.fresh.is_shared() {
+        if self.revision.is_shared() {
             self.read_again().await?;
         }
         Ok(AccountTurn { _here: here, _everywhere: everywhere })
@@ -103,20 +103,20 @@ impl Auth {
     /// Only while `changing` is held.
     async fn read_again(&self) -> Result<(), StoreError> {
         let revision = self.rows.revision().await?;
-        if revision == self.fresh.revision.load(Ordering::Relaxed) {
+        if revision == self.revision.number.load(Ordering::Relaxed) {
             return Ok(());
         }
         let directory =
             AccountDirectory::read(self.rows.groups().await?, self.rows.users().await?)?;
         self.tokens.replace(self.rows.tokens(now_ms()).await?);
         self.directory.store(Arc::new(directory));
-        self.fresh.revision.store(revision, Ordering::Relaxed);
+        self.revision.number.store(revision, Ordering::Relaxed);
         Ok(())
     }
 
     /// Before a login: an account that was made or changed elsewhere a moment ago is known.
     pub(super) async fn before_login(&self) -> Result<(), StoreError> {
-        if self.fresh.is_shared() { self.refresh().await } else { Ok(()) }
+        if self.revision.is_shared() { self.refresh().await } else { Ok(()) }
     }
 
     /// The live token behind what somebody presents, and its account; also if it was made elsewhere
@@ -126,11 +126,11 @@ impl Auth {
         presented: &str,
     ) -> Result<Option<(Arc<UserEntry>, Arc<LiveToken>)>, StoreError> {
         let known = self.session(presented);
-        if known.is_some() || !self.fresh.is_shared() {
+        if known.is_some() || !self.revision.is_shared() {
             return Ok(known);
         }
         let looks_right = token::recognise(presented).is_some();
-        if !looks_right || !self.fresh.may_look_up(now_ms().div_euclid(1000)) {
+        if !looks_right || !self.revision.may_look_up(now_ms().div_euclid(1000)) {
             return Ok(None);
         }
         // Whoever made it has left word of that.
@@ -145,8 +145,8 @@ mod tests {
 
     #[test]
     fn a_stranger_causes_a_bounded_number_of_look_ups() {
-        let fresh = Fresh::of(0);
-        let looked = |second| (0..1000).filter(|_| fresh.may_look_up(second)).count() as u64;
+        let revision = KnownRevision::of(0);
+        let looked = |second| (0..1000).filter(|_| revision.may_look_up(second)).count() as u64;
         assert_eq!((looked(1), looked(2)), (LOOK_UPS_MAX, LOOK_UPS_MAX));
     }
 }

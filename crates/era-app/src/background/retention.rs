@@ -33,13 +33,13 @@ pub(super) async fn apply(
     app: &Services,
     retention: Retention,
     now: Time,
-    ours: StillKeepsFiles<'_>,
+    still_keeps: StillKeepsFiles<'_>,
 ) {
     if let Err(error) = super::outputs::keep_arrays(app).await {
         tracing::warn!(%error, "files are not collected this time");
         return;
     }
-    match app.files.collect_while(ours).await {
+    match app.files.collect_while(still_keeps).await {
         Ok(collected) if collected != Default::default() => {
             tracing::info!(?collected, "files that nothing names were removed");
         }
@@ -88,15 +88,15 @@ mod tests {
             let all = SeriesAsk::default();
             !samples.series(JobId(job), &all).await.unwrap().is_empty()
         };
-        let ours = || true;
-        apply(&site.app, Retention::default(), now, &ours).await;
+        let still_keeps = || true;
+        apply(&site.app, Retention::default(), now, &still_keeps).await;
         assert!(outputs.exists() && heard(5).await, "for ever where nothing is said");
-        apply(&site.app, long, now, &ours).await;
+        apply(&site.app, long, now, &still_keeps).await;
         assert!(outputs.exists() && !heard(5).await && heard(6).await);
         site.stop().await;
         tokio::time::sleep(Duration::from_millis(5)).await;
         let site = Site::keeping(folder.path(), none).await;
-        apply(&site.app, none, now, &ours).await;
+        apply(&site.app, none, now, &still_keeps).await;
         assert!(!outputs.exists());
         site.stop().await;
     }

@@ -11,7 +11,7 @@ use crate::error::AppError;
 use crate::wire::Wrong;
 
 /// Whose jobs and events a caller sees: its own, its group's, or all.
-pub fn seen_by(caller: &Caller) -> VisibleJobs {
+pub fn visible_to(caller: &Caller) -> VisibleJobs {
     match caller.role {
         Role::User => VisibleJobs::Own(caller.user),
         Role::GroupAdministrator => VisibleJobs::Team(caller.group, caller.user),
@@ -24,8 +24,8 @@ pub async fn job(app: &Services, caller: &Caller, id: u64) -> Result<JobRow, App
     // What has just happened to it is seen, though the tables may be a moment behind.
     app.wait_for(app.driver.snapshot().seq()).await;
     let row = app.feed.tables().job(JobId(id)).await?;
-    let seen = seen_by(caller);
-    row.filter(|row| seen.allows(Some(row.account), Some(row.team)))
+    let visible = visible_to(caller);
+    row.filter(|row| visible.allows(Some(row.account), Some(row.team)))
         .ok_or_else(|| AppError::not_found("job", id))
 }
 
@@ -35,8 +35,8 @@ pub async fn account(app: &Services, caller: &Caller, name: &str) -> Result<User
         true => Some((caller.user, caller.group)),
         false => app.feed.tables().account(name).await?,
     };
-    let seen = seen_by(caller);
-    let account = account.filter(|(account, team)| seen.allows(Some(*account), Some(*team)));
+    let visible = visible_to(caller);
+    let account = account.filter(|(account, team)| visible.allows(Some(*account), Some(*team)));
     Ok(account.ok_or_else(|| AppError::not_found("account", name))?.0)
 }
 

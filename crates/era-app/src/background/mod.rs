@@ -33,7 +33,7 @@ const LAB_NEWS_APART: Duration = Duration::from_millis(500);
 const FIRST: Duration = Duration::from_secs(30);
 
 /// Whose part of it.
-pub enum UpkeepPart {
+pub enum BackgroundWork {
     /// Of whoever leads.
     Scheduler {
         /// How often it is learned how long jobs take and what they use.
@@ -54,21 +54,21 @@ pub enum UpkeepPart {
 }
 
 /// Does these parts of it until it is stopped. For the server's start to spawn.
-pub async fn run(app: Services, parts: Vec<UpkeepPart>, stop: CancellationToken) {
+pub async fn run(app: Services, parts: Vec<BackgroundWork>, stop: CancellationToken) {
     let mut tasks = JoinSet::new();
     for part in parts {
         match part {
-            UpkeepPart::Scheduler { learn_every } => {
+            BackgroundWork::Scheduler { learn_every } => {
                 tasks.spawn(until(stop.clone(), prices::follow(app.clone())));
                 tasks.spawn(until(stop.clone(), forecasts(app.clone())));
                 let learning = estimates::keep_learning(app.clone(), learn_every);
                 tasks.spawn(until(stop.clone(), learning));
             }
-            UpkeepPart::Files { retention, gate } => {
+            BackgroundWork::Files { retention, gate } => {
                 tasks.spawn(outputs::follow(app.clone(), stop.clone()));
                 tasks.spawn(until(stop.clone(), collect(app.clone(), retention, gate)));
             }
-            UpkeepPart::Requests { tuning } => {
+            BackgroundWork::Requests { tuning } => {
                 let (here, stopped) = (app.clone(), stop.clone());
                 tasks.spawn(async move {
                     until(stopped, often(here.clone())).await;

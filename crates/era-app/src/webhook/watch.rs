@@ -16,7 +16,7 @@ use crate::wire;
 const AT_A_TIME: u32 = 500;
 
 /// What an event means to webhooks, with what its job was promised, if anything.
-fn news(event: &Event, promised: &[Plan]) -> Option<WebhookEvent> {
+fn meaning(event: &Event, promised: &[Plan]) -> Option<WebhookEvent> {
     match event {
         Event::Launched { part, attempt: 1, plan, .. } if keeps(*part, plan, promised) => {
             Some(WebhookEvent::ReservationKept)
@@ -179,7 +179,7 @@ async fn tell(
             }
             _ => Vec::new(),
         };
-        let Some(what) = news(event, &promised) else { continue };
+        let Some(what) = meaning(event, &promised) else { continue };
         for hook in hooks.iter().filter(|hook| hears(hook, owner, entry, what)) {
             let body = serde_json::json!({
                 "event": name(what),
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     fn told(event: Event) -> Option<WebhookEvent> {
-        news(&event, &[])
+        meaning(&event, &[])
     }
 
     #[test]
@@ -236,7 +236,7 @@ mod tests {
         let promised = [plan(120), plan(60)];
         let launched = |part, attempt, from| {
             let event = Event::Launched { job: JobId(1), part, attempt, plan: plan(from) };
-            news(&event, &promised)
+            meaning(&event, &promised)
         };
         assert_eq!(launched(1, 1, 60), Some(WebhookEvent::ReservationKept));
         assert_eq!(launched(0, 1, 120), None, "the earlier part has spoken");

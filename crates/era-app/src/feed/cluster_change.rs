@@ -1,6 +1,6 @@
-//! News that are not in the journal: accounts, data sets and the laboratory; and that what everybody
-//! may look at is no longer as it was, without what happened. They are told to whoever listens at
-//! that moment, and kept for nobody: they only say that a look is worth while.
+//! Changes that are not in the journal: of accounts, data sets and the laboratory; and that what
+//! everybody may look at is no longer as it was, without what happened. They are sent to whoever
+//! listens at that moment, and kept for nobody: they only say that a look is worth while.
 
 use std::time::Duration;
 

@@ -49,7 +49,7 @@ impl RenewedJob {
 }
 
 /// The same job anew. `bid` is what it was worth, where the core still knows that.
-pub(super) fn anew(mut job: JobSpec, row: &JobRow, bid: Option<&Value>, now: Time) -> RenewedJob {
+pub(super) fn renew(mut job: JobSpec, row: &JobRow, bid: Option<&Value>, now: Time) -> RenewedJob {
     if row.queue.is_some() {
         // What waits in a queue has no deadline: an earlier release passed over the one it had.
         (job.ask.deadline, job.most) = (None, None);
@@ -161,7 +161,7 @@ mod tests {
         evening.ask.earliest = Some(stamp(at(18)));
         evening.ask.deadline = Some(stamp(at(20)));
         let window = |now| {
-            let again = anew(evening.clone(), &row(), None, now).job;
+            let again = renew(evening.clone(), &row(), None, now).job;
             (again.ask.earliest, again.ask.deadline)
         };
         assert_eq!(window(at(21)), (None, Some(stamp(at(23)))));
@@ -170,7 +170,7 @@ mod tests {
         let mut steps = job();
         let step = |hour, worth| ValueStepSpec { by: stamp(at(hour)), worth: Credits(worth) };
         steps.value = Some(ValueSpec::Steps(vec![step(9, 3), step(10, 1)]));
-        let again = anew(steps, &row(), None, at(12));
+        let again = renew(steps, &row(), None, at(12));
         assert_eq!(
             again.for_at_most(None).value,
             Some(ValueSpec::Steps(vec![step(13, 3), step(14, 1)]))
@@ -183,7 +183,7 @@ mod tests {
         (held.hold, held.most) = (Some(3), Some(Credits(1)));
         // What was said, and what is handed in.
         let values = |bid: Option<Value>| {
-            let again = anew(held.clone(), &row(), bid.as_ref(), at(9));
+            let again = renew(held.clone(), &row(), bid.as_ref(), at(9));
             assert!(again.is_bid() && (again.job.hold, again.job.most) == (None, None));
             let (said, again) = (again.job.value.clone(), again.for_at_most(None));
             assert_eq!(again.accept_price, said.is_none());
@@ -197,7 +197,7 @@ mod tests {
         let told =
             Some(ValueSpec::Steps(vec![ValueStepSpec { by: stamp(at(20)), worth: Credits(2) }]));
         assert_eq!(values(Some(Value::Steps(vec![step]))), (told.clone(), told));
-        let queued = anew(job(), &row(), None, at(9));
+        let queued = renew(job(), &row(), None, at(9));
         assert!(!queued.is_bid(), "queue work stays queue work");
         assert_eq!(queued.for_at_most(Some(Credits(3))), job());
     }
@@ -207,16 +207,16 @@ mod tests {
         let flat = |credits| Some(ValueSpec::Flat(Credits(credits)));
         let mut priced = job();
         (priced.value, priced.most) = (flat(6), Some(Credits(6)));
-        let again = anew(priced.clone(), &row(), None, at(9));
+        let again = renew(priced.clone(), &row(), None, at(9));
         assert_eq!((again.job.value.clone(), again.job.most), (None, None));
         // Retried, it takes that price, and so does its own retry.
         let retried = again.clone().for_at_most(None);
         assert_eq!((retried.takes_price(), retried.most), (true, Some(Credits(6))));
-        assert_eq!(anew(retried.clone(), &row(), None, at(9)).for_at_most(None), retried);
+        assert_eq!(renew(retried.clone(), &row(), None, at(9)).for_at_most(None), retried);
         let agreed = again.for_at_most(Some(Credits(7)));
         assert_eq!((agreed.takes_price(), agreed.most), (true, Some(Credits(7))));
         priced.value = flat(90);
-        let stated = anew(priced, &row(), None, at(9));
+        let stated = renew(priced, &row(), None, at(9));
         assert_eq!((stated.job.value.clone(), stated.job.most), (flat(90), None));
         let stated = stated.for_at_most(Some(Credits(7)));
         assert_eq!((stated.value, stated.most), (flat(90), Some(Credits(7))));
@@ -226,10 +226,10 @@ mod tests {
     fn a_deadline_that_a_queue_passed_over_makes_no_promise() {
         let mut evening = job();
         evening.ask.deadline = Some(stamp(at(20)));
-        let promised = anew(evening.clone(), &row(), None, at(9));
+        let promised = renew(evening.clone(), &row(), None, at(9));
         assert!(promised.is_bid() && promised.for_at_most(None).most == Some(Credits(5_000_000)));
         let queued = JobRow { queue: Some("default".to_owned()), ..row() };
-        let again = anew(evening, &queued, None, at(9));
+        let again = renew(evening, &queued, None, at(9));
         assert!(!again.is_bid() && again.job.ask.deadline.is_none());
     }
 
@@ -248,7 +248,7 @@ mod tests {
         let mut follower = job();
         follower.after = vec![ok];
         let ran = JobRow { started: Some(at(9)), ..row() };
-        assert!(anew(follower.clone(), &ran, None, at(10)).job.after.is_empty());
-        assert_eq!(anew(follower, &row(), None, at(10)).job.after, [ok]);
+        assert!(renew(follower.clone(), &ran, None, at(10)).job.after.is_empty());
+        assert_eq!(renew(follower, &row(), None, at(10)).job.after, [ok]);
     }
 }

@@ -1,5 +1,5 @@
-//! The door of a layer that answers no users: whether it lives, whether it is at work or stands by,
-//! and its measures.
+//! What a layer that answers no users says of itself: whether it lives, whether it is at work or
+//! stands by, and its measures.
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(super) enum Standing {
     AtWork(Option<Services>),
 }
 
-/// What the door says. A clone shares.
+/// What it says. A clone shares.
 #[derive(Clone)]
 pub(super) struct LayerStatus(Arc<ArcSwap<Standing>>);
 
@@ -68,8 +68,8 @@ impl LayerStatus {
 }
 
 /// Whatever else is asked is asked of another server.
-async fn elsewhere(State(door): State<LayerStatus>) -> Response {
-    match &**door.0.load() {
+async fn elsewhere(State(status): State<LayerStatus>) -> Response {
+    match &**status.0.load() {
         Standing::By { leader } => standby(leader),
         Standing::AtWork(_) => {
             let detail = "there is no such path here: requests are for `era app`";
@@ -83,8 +83,8 @@ fn standby(leader: &str) -> Response {
     Failure::new(StatusCode::SERVICE_UNAVAILABLE, "standby", detail).after(1).into_response()
 }
 
-async fn of_app(State(door): State<LayerStatus>, request: Request) -> Response {
-    let app = match &**door.0.load() {
+async fn of_app(State(status): State<LayerStatus>, request: Request) -> Response {
+    let app = match &**status.0.load() {
         Standing::By { leader } => return standby(leader),
         Standing::AtWork(None) => return health::alive().await.into_response(),
         Standing::AtWork(Some(app)) => app.clone(),

@@ -103,7 +103,7 @@ impl NodeCalendar {
     /// A node with nothing but its maintenance windows.
     pub fn new(node: Arc<Node>) -> NodeCalendar {
         let width = GPU0 + node.capacity.gpus.len() + node.capacity.devices.len();
-        let mut lane = NodeCalendar {
+        let mut node_calendar = NodeCalendar {
             gate: NodeSummary::of(&node),
             node: node.clone(),
             firm: Profile::new(width),
@@ -111,8 +111,8 @@ impl NodeCalendar {
             bookings: Vec::new(),
         };
         for (from, to) in &node.maintenance {
-            let everything = lane.everything();
-            lane.add(Booking {
+            let everything = node_calendar.everything();
+            node_calendar.add(Booking {
                 holder: BookingHolder::Maintenance,
                 from: *from,
                 to: *to,
@@ -120,7 +120,7 @@ impl NodeCalendar {
                 take: everything,
             });
         }
-        lane
+        node_calendar
     }
 
     /// The same bookings on a node of the same shape, of which something else changed.

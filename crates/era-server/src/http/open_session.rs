@@ -67,7 +67,7 @@ pub struct OpenSession {
     app: App,
     live: Arc<LiveToken>,
     stopping: Stopping,
-    _seat: Arc<OpenPermit>,
+    _permit: Arc<OpenPermit>,
 }
 
 impl OpenSession {
@@ -76,12 +76,17 @@ impl OpenSession {
         live: &Arc<LiveToken>,
         stopping: Option<&Stopping>,
     ) -> Result<OpenSession, Failure> {
-        let seat = OpenPermit::take(live.user).ok_or_else(|| {
+        let permit = OpenPermit::take(live.user).ok_or_else(|| {
             let detail = "this account has too many connections open: close some of them";
             Failure::new(StatusCode::TOO_MANY_REQUESTS, "too_many_open", detail).after(5)
         })?;
         let stopping = stopping.cloned().unwrap_or_default();
-        Ok(OpenSession { app: app.clone(), live: live.clone(), stopping, _seat: Arc::new(seat) })
+        Ok(OpenSession {
+            app: app.clone(),
+            live: live.clone(),
+            stopping,
+            _permit: Arc::new(permit),
+        })
     }
 
     /// Whether the token is still good, its account may still use it, and the server goes on.
@@ -110,11 +115,11 @@ impl OpenSession {
 }
 
 /// Comes back when that is over, with the goodbye; never, where there is nothing to look at.
-pub async fn over(lasting: Option<&OpenSession>) -> CloseFrame {
-    match lasting {
-        Some(lasting) => {
-            lasting.over().await;
-            lasting.goodbye()
+pub async fn over(open: Option<&OpenSession>) -> CloseFrame {
+    match open {
+        Some(open) => {
+            open.over().await;
+            open.goodbye()
         }
         None => std::future::pending().await,
     }
@@ -127,11 +132,12 @@ mod tests {
     #[test]
     fn an_account_has_only_so_many_open_and_others_have_theirs() {
         let (ada, ben) = (UserId(4_000_000_001), UserId(4_000_000_002));
-        let seats: Vec<OpenPermit> = (0..OPEN_MAX).filter_map(|_| OpenPermit::take(ada)).collect();
-        assert_eq!(seats.len(), OPEN_MAX as usize);
+        let permits: Vec<OpenPermit> =
+            (0..OPEN_MAX).filter_map(|_| OpenPermit::take(ada)).collect();
+        assert_eq!(permits.len(), OPEN_MAX as usize);
         assert!(OpenPermit::take(ada).is_none());
         assert!(OpenPermit::take(ben).is_some());
-        drop(seats);
+        drop(permits);
         assert!(OpenPermit::take(ada).is_some());
         assert!(!open().contains_key(&ada) && !open().contains_key(&ben));
     }

@@ -14,7 +14,7 @@ use crate::units::{JobId, Time};
 /// elsewhere only those that wait are ordered, by the service of earlier attempts.
 pub(super) fn class_of(limits: &[u64], job: &Job, queue: &Queue, now: Time) -> u8 {
     let part = job.first_part();
-    if queue.preempts { part.line.class } else { earned_class(limits, part.attained(now)) }
+    if queue.preempts { part.position.class } else { earned_class(limits, part.attained(now)) }
 }
 
 /// The class of so much service, in GPU thousandths times milliseconds.
@@ -25,8 +25,8 @@ fn earned_class(limits: &[u64], attained: u64) -> u8 {
 /// What orders a job within its class: smaller goes first.
 pub(super) fn turn_of(job: &Job, now: Time) -> (bool, i64) {
     let part = job.first_part();
-    let settled = part.is_active() && part.line.came != Some(now);
-    (!settled, part.line.turn)
+    let settled = part.is_active() && part.position.came != Some(now);
+    (!settled, part.position.turn)
 }
 
 impl Step<'_> {
@@ -48,16 +48,20 @@ impl Step<'_> {
             if job.queue().is_none_or(|terms| terms.queue != queue.name) {
                 continue;
             }
-            let line = job.first_part().line;
+            let position = job.first_part().position;
             let earned = earned_class(limits, job.first_part().attained(now));
-            let line = if earned > line.class {
-                ServicePosition { class: line.class + 1, turn: self.next_turn(), came: Some(now) }
-            } else if line.came.is_some_and(|came| came < now) {
-                ServicePosition { turn: self.next_turn(), came: None, ..line }
+            let position = if earned > position.class {
+                ServicePosition {
+                    class: position.class + 1,
+                    turn: self.next_turn(),
+                    came: Some(now),
+                }
+            } else if position.came.is_some_and(|came| came < now) {
+                ServicePosition { turn: self.next_turn(), came: None, ..position }
             } else {
                 continue;
             };
-            self.edit_part(id, 0, |part| part.line = line);
+            self.edit_part(id, 0, |part| part.position = position);
         }
     }
 
@@ -68,9 +72,9 @@ impl Step<'_> {
         let now = self.state.now;
         for id in stopped.iter().rev() {
             // Who came to stand at the end stays there.
-            if self.part(*id, 0).is_some_and(|part| part.line.came != Some(now)) {
+            if self.part(*id, 0).is_some_and(|part| part.position.came != Some(now)) {
                 let turn = -self.next_turn();
-                self.edit_part(*id, 0, |part| part.line.turn = turn);
+                self.edit_part(*id, 0, |part| part.position.turn = turn);
             }
         }
     }

@@ -21,7 +21,7 @@ pub enum EgressPolicy {
 pub const URL_MAX: usize = 2048;
 
 /// Refuses what cannot be the address of a webhook. Where its name leads is found out later.
-pub fn check_url(url: &str, reach: EgressPolicy) -> Result<(), &'static str> {
+pub fn check_url(url: &str, egress: EgressPolicy) -> Result<(), &'static str> {
     if url.len() > URL_MAX {
         return Err("the URL is longer than 2048 characters: give a shorter one");
     }
@@ -35,7 +35,7 @@ pub fn check_url(url: &str, reach: EgressPolicy) -> Result<(), &'static str> {
     }
     let host = authority.host().trim_matches(['[', ']']);
     match host.parse::<IpAddr>() {
-        Ok(ip) if reach == EgressPolicy::Public && !is_public(ip) => {
+        Ok(ip) if egress == EgressPolicy::Public && !is_public(ip) => {
             Err("the address is private, and this server tells nobody there")
         }
         _ if host.is_empty() => Err("the URL has no host: give for example https://host/path"),
@@ -81,14 +81,14 @@ fn public_v6(ip: Ipv6Addr) -> bool {
 /// Resolves names, and leaves only addresses that may be reached.
 #[derive(Debug)]
 pub struct GuardedResolver {
-    reach: EgressPolicy,
+    egress: EgressPolicy,
     names: DefaultResolver,
 }
 
 impl GuardedResolver {
-    /// With this reach.
-    pub fn new(reach: EgressPolicy) -> GuardedResolver {
-        GuardedResolver { reach, names: DefaultResolver::default() }
+    /// With this policy.
+    pub fn new(egress: EgressPolicy) -> GuardedResolver {
+        GuardedResolver { egress, names: DefaultResolver::default() }
     }
 }
 
@@ -105,7 +105,7 @@ impl Resolver for GuardedResolver {
         timeout: NextTimeout,
     ) -> Result<ResolvedSocketAddrs, ureq::Error> {
         let found = self.names.resolve(uri, config, timeout)?;
-        if self.reach == EgressPolicy::Anywhere {
+        if self.egress == EgressPolicy::Anywhere {
             return Ok(found);
         }
         let mut open = self.empty();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use era_core::job::TaskId;
 
-use super::supervise::Supervisor;
+use super::Supervisor;
 use crate::discover;
 use crate::executor::{Ending, ExecutorReport};
 use crate::limits::census::Census;
