@@ -1,7 +1,8 @@
 //! What drives the core, without IO.
 //!
 //! [`Engine`] numbers inputs, lets what is due happen and makes passes when they are due, one input
-//! or one [`Batch`] at a time; [`Replay`] carries out once more what a journal has of them. [`Reconciler`]
+//! or one [`Batch`] at a time; [`Replay`] carries out once more what a journal has of them. A
+//! [`Cursor`] says from where and when somebody who follows a journal reads on. [`Reconciler`]
 //! decides what executors are told, [`lead::Tenure`] who leads, and [`ForwardTime`] what time it is.
 //! The server performs what these decide. [`World`] is an engine on a virtual clock, with
 //! [`VirtualExecutor`] in place of machines; a [`Scenario`] says how jobs behave there and looks on,
@@ -12,8 +13,10 @@
 
 mod batch;
 mod clock;
+mod cursor;
 mod engine;
 mod executor;
+mod gather;
 pub mod lead;
 mod reconcile;
 mod replay;
@@ -23,8 +26,10 @@ mod world;
 
 pub use batch::{Answer, Batch, Released};
 pub use clock::ForwardTime;
+pub use cursor::{Cursor, FollowRules, FollowStep};
 pub use engine::{Engine, EntryWriter};
 pub use executor::{Conduct, ConductOf, JobReport, Pace, VirtualExecutor};
+pub use gather::Gathering;
 pub use reconcile::{Action, Assignment, LookedUp, Reconciler};
 pub use replay::{Replay, ReplayError};
 pub use site::{SiteBuilder, name};

@@ -254,8 +254,7 @@ impl World {
     /// The tables, up to what was sent so far.
     pub(super) async fn project(&mut self) -> Tables {
         self.flush().await;
-        let mut projector = Projector::open(&self.store).await.unwrap();
-        while projector.advance().await.unwrap().is_some() {}
+        Projector::open(&self.store).await.unwrap().catch_up().await.unwrap();
         Tables::new(&self.store)
     }
 }
