@@ -16,6 +16,7 @@ mod clock;
 mod cursor;
 mod engine;
 mod executor;
+pub mod forward;
 mod gather;
 pub mod lead;
 mod reconcile;
