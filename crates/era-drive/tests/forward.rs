@@ -10,10 +10,10 @@ use proptest::prelude::*;
 
 use era_core::units::{NodeId, Time};
 use era_core::{Command, Reply};
+use era_drive::Answer;
 use era_drive::forward::{
     CATCH_UP_MAX, Forwarder, NoAnswer, PATIENCE, SILENCE_MAX, Settled, is_harmless_twice,
 };
-use era_drive::Answer;
 
 const MS: Duration = Duration::from_millis(1);
 /// How often it is looked what has waited long enough.
@@ -82,7 +82,11 @@ impl Site {
         };
         for (id, question) in sent {
             assert!(!leader.inbox.contains(&(id, question)), "it was sent to this one before");
-            assert_eq!(*self.numbers.entry(id).or_insert(question), question, "a number is used twice");
+            assert_eq!(
+                *self.numbers.entry(id).or_insert(question),
+                question,
+                "a number is used twice"
+            );
             let known = &mut self.questions[question];
             assert!(known.told.is_none(), "it is over");
             assert!(!known.was_sent || known.is_harmless, "it may have been carried out");

@@ -223,7 +223,9 @@ fn sentence(replayed: &Replayed, wall_s: f64) -> String {
     let mut text = format!(
         "{} inputs in {} segments: all {} events are as they were recorded, byte for byte \
          ({rate:.0} inputs a second)",
-        replayed.replay.carried(), replayed.segments, replayed.events
+        replayed.replay.carried(),
+        replayed.segments,
+        replayed.events
     );
     if replayed.passed_over > 0 {
         text += &format!(

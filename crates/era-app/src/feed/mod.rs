@@ -27,7 +27,7 @@ use arc_swap::ArcSwap;
 use era_api::event::EventView;
 use era_core::units::{GroupId, UserId};
 use era_drive::FollowRules;
-use era_store::tables::{EventRow, Projector, Tables};
+use era_store::tables::{EventQuery, EventRow, Projector, Tables, VisibleJobs};
 use era_store::{Store, StoreError};
 use tokio::sync::{Notify, Semaphore, broadcast, watch};
 use tokio::task::JoinHandle;
@@ -44,6 +44,8 @@ use sentence::sentence;
 const UNKNOWN: &str = "something that this version has no words for";
 /// How many batches a listener may be behind before it reads the tables instead.
 const BEHIND_MAX: usize = 256;
+/// Most events that are read at a time.
+const PAGE: u32 = 1_000;
 /// Most listeners at a time.
 pub const LISTENERS_MAX: usize = 1024;
 /// How long somebody waits for the tables to have what they wrote themselves.
@@ -242,6 +244,26 @@ impl Feed {
         }
     }
 
+    /// Tells what the tables have after one entry and up to another.
+    async fn tell_stored(&self, after: u64, until: u64) -> Result<(), StoreError> {
+        let mut last = (after, u32::MAX);
+        loop {
+            let query = EventQuery::all(VisibleJobs::All, last, PAGE);
+            let mut events = self.tables.events(&query).await?;
+            let full = events.len() == PAGE as usize;
+            events.retain(|event| event.seq <= until);
+            let more = full && events.len() == PAGE as usize;
+            if let Some(event) = events.last() {
+                last = (event.seq, event.place);
+            }
+            self.learn_names(&events).await?;
+            self.tell_live(events);
+            if !more {
+                return Ok(());
+            }
+        }
+    }
+
     /// An event of the tables as it is told.
     pub fn event(&self, row: EventRow) -> EventView {
         event(row, &self.names.load())
@@ -292,7 +314,14 @@ impl Following for TableWriter {
     type Error = StoreError;
 
     async fn locate(&mut self) -> Result<u64, StoreError> {
-        self.projector.locate().await
+        let at = self.projector.locate().await?;
+        let told = *self.applied.borrow();
+        if at > told {
+            // Written, but it failed before it was told.
+            self.feed.tell_stored(told, at).await?;
+            self.applied.send_replace(at);
+        }
+        Ok(at)
     }
 
     async fn take(&mut self, after: u64) -> Result<Option<u64>, StoreError> {

@@ -4,14 +4,11 @@ use std::time::Duration;
 
 use era_drive::FollowRules;
 use era_store::StoreError;
-use era_store::tables::{EventQuery, VisibleJobs};
 use tokio::sync::watch;
 
 use super::{Feed, RETRY};
 use crate::follow::Following;
 
-/// Most events that are read at a time.
-const PAGE: u32 = 1_000;
 /// What is new is taken together with what comes soon after it.
 pub(super) const RULES: FollowRules =
     FollowRules { load: 0, gather: Duration::from_millis(10), ..FollowRules::at_once(&RETRY) };
@@ -33,22 +30,7 @@ impl Following for TableReader {
         if cursor <= after {
             return Ok(Some(after));
         }
-        let mut last = (after, u32::MAX);
-        loop {
-            let query = EventQuery::all(VisibleJobs::All, last, PAGE);
-            let mut events = self.feed.tables.events(&query).await?;
-            let full = events.len() == PAGE as usize;
-            events.retain(|event| event.seq <= cursor);
-            let more = full && events.len() == PAGE as usize;
-            if let Some(event) = events.last() {
-                last = (event.seq, event.place);
-            }
-            self.feed.learn_names(&events).await?;
-            self.feed.tell_live(events);
-            if !more {
-                break;
-            }
-        }
+        self.feed.tell_stored(after, cursor).await?;
         self.applied.send_replace(cursor);
         Ok(Some(cursor))
     }

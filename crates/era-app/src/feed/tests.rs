@@ -246,6 +246,31 @@ async fn a_feed_that_starts_again_takes_what_it_missed() {
 }
 
 #[tokio::test]
+async fn what_was_written_and_could_not_be_told_at_once_is_told_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let site = Site::new(folder.path()).await;
+    assert!(reaches(&site.app.feed, site.app.driver.snapshot().seq()).await);
+    let mut live = site.app.feed.listen();
+    let renamed = async |from: &str, to: &str| {
+        let sql = sqlx::AssertSqlSafe(format!("ALTER TABLE {from} RENAME TO {to}"));
+        sqlx::query(sql).execute(site.app.store.tables().writer()).await.unwrap();
+    };
+    // A policy has no row of its own, but names are read again.
+    renamed("accounts", "accounts_away").await;
+    let rule = serde_json::to_value(PolicyRule::Fifo).unwrap();
+    let policy = json!({"type": "publish_policy", "name": "other", "rule": rule});
+    let (last, _) = site.send(policy, Note::default()).await;
+    while site.app.feed.tables().cursor().await.unwrap() < last {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    renamed("accounts_away", "accounts").await;
+    let told = tokio::time::timeout(Duration::from_secs(30), live.recv()).await.unwrap().unwrap();
+    assert_eq!(told[0].place, (last, 0));
+    assert!(reaches(&site.app.feed, last).await);
+    site.stop().await;
+}
+
+#[tokio::test]
 async fn what_nobody_looks_at_is_written_once_and_whoever_looks_does_not_wait_for_more() {
     let folder = tempfile::tempdir().unwrap();
     Site::new(folder.path()).await.stop().await;

@@ -60,7 +60,7 @@ async fn watch_leader(lease: &Lease, known: watch::Sender<Known>) {
 }
 
 /// Who asked, and what goes with it.
-struct Caller {
+struct Asker {
     note: Option<Box<RawValue>>,
     answer: oneshot::Sender<Result<Answer, Unanswered>>,
 }
@@ -72,7 +72,7 @@ struct LeaderLine {
     committed: watch::Receiver<u64>,
     hint: watch::Sender<u64>,
     look: Interval,
-    forwarder: Forwarder<Caller>,
+    forwarder: Forwarder<Asker>,
 }
 
 /// Nobody can ask any more and all is answered, or the replica is gone.
@@ -122,8 +122,8 @@ impl LeaderLine {
     ) -> io::Result<Finished> {
         loop {
             let mut lines = Vec::new();
-            for (id, command, caller) in self.forwarder.to_send() {
-                let note = caller.note.as_deref();
+            for (id, command, asker) in self.forwarder.to_send() {
+                let note = asker.note.as_deref();
                 lines.extend(line(&ForwardedInput { id, command, note })?);
             }
             if !lines.is_empty() {
@@ -173,7 +173,7 @@ impl LeaderLine {
             {
                 let now = self.begun.elapsed();
                 for DriverRequest { command, note, patient, answer } in batch {
-                    self.forwarder.ask(command, Caller { note, answer }, patient, now);
+                    self.forwarder.ask(command, Asker { note, answer }, patient, now);
                 }
             }
         }
@@ -212,13 +212,13 @@ impl LeaderLine {
     }
 }
 
-fn tell(over: Vec<Settled<Caller>>) {
-    for (caller, told) in over {
+fn tell(over: Vec<Settled<Asker>>) {
+    for (asker, told) in over {
         let told = told.map_err(|why| match why {
             NoAnswer::NotAsked => Unanswered::NoLeader,
             NoAnswer::Unknown => Unanswered::Unknown,
         });
         // Whoever no longer waits has gone away.
-        let _ = caller.answer.send(told);
+        let _ = asker.answer.send(told);
     }
 }

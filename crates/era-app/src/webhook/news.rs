@@ -145,7 +145,7 @@ impl Following for Watcher {
 }
 
 /// Tells of prices that fell below what somebody waits for.
-pub(super) async fn look_at_prices(app: &Services) -> Result<(), StoreError> {
+pub async fn look_at_prices(app: &Services) -> Result<(), StoreError> {
     let rows = app.auth.rows();
     for hook in rows.webhooks().await? {
         let Some((pool, below)) = hook.pool.as_deref().zip(hook.below) else { continue };

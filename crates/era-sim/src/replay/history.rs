@@ -100,7 +100,8 @@ pub fn learn(
             }
         },
     )?;
-    let learner = learner.into_inner().unwrap_or_else(|| HistoryLearner::new(replayed.replay.state()));
+    let learner =
+        learner.into_inner().unwrap_or_else(|| HistoryLearner::new(replayed.replay.state()));
     Ok((learner.finish(replayed.replay.state().now()), replayed))
 }
 

@@ -25,7 +25,11 @@ fn thousands_of_sampled_inputs_replay_byte_for_byte() {
         let bytes = sampled(seed, 4_000);
         let replayed = replay(bytes).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(replayed.segments, 3);
-        assert!(replayed.replay.carried() >= 4_000 && replayed.events > 4_000, "{}", replayed.events);
+        assert!(
+            replayed.replay.carried() >= 4_000 && replayed.events > 4_000,
+            "{}",
+            replayed.events
+        );
         assert_eq!(replayed.torn, None);
     }
 }

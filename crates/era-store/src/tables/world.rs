@@ -99,7 +99,9 @@ impl World {
         };
         for command in site().commands() {
             let note = match &command {
-                Command::PutGroup { .. } => Note { group: Some("vision".into()), ..Note::default() },
+                Command::PutGroup { .. } => {
+                    Note { group: Some("vision".into()), ..Note::default() }
+                }
                 Command::PutUser { user } => Note { user: Some(login(user.id)), ..Note::default() },
                 _ => Note::default(),
             };
