@@ -19,7 +19,7 @@ pub mod error;
 pub mod events;
 pub mod feed;
 pub mod files;
-mod gather;
+mod follow;
 pub mod groups;
 pub mod idempotency;
 pub mod image_builds;

@@ -21,5 +21,5 @@ pub async fn rebuild(folder: &Path, database: &Place) -> Result<u64, BackupError
     let store = Store::open_at(folder, database, None).await?;
     let rebuilt = Projector::rebuild(&store).await;
     store.close().await;
-    Ok(rebuilt?.cursor())
+    Ok(rebuilt?)
 }

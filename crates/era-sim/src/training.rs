@@ -80,7 +80,7 @@ pub fn learn(
             lessons.note(step.state, event);
         }
     })?;
-    let now = replayed.state.now();
+    let now = replayed.replay.state().now();
     let open = &lessons.open;
     let estimates = lessons.learner.learn_now(second(now), |job| ran(open, job, now));
     Ok(lessons.recorded(estimates))

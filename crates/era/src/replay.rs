@@ -210,20 +210,22 @@ fn object(replayed: &Replayed, wall_s: f64) -> Value {
         "same": true,
         "segments": replayed.segments,
         "passed_over": replayed.passed_over,
-        "inputs": replayed.inputs,
+        "inputs": replayed.replay.carried(),
         "events": replayed.events,
         "torn": replayed.torn,
         "wall_s": (wall_s * 1e3).round() / 1e3,
-        "inputs_per_second": (replayed.inputs as f64 / wall_s).round(),
+        "inputs_per_second": (replayed.replay.carried() as f64 / wall_s).round(),
     })
 }
 
 fn sentence(replayed: &Replayed, wall_s: f64) -> String {
-    let rate = replayed.inputs as f64 / wall_s;
+    let rate = replayed.replay.carried() as f64 / wall_s;
     let mut text = format!(
         "{} inputs in {} segments: all {} events are as they were recorded, byte for byte \
          ({rate:.0} inputs a second)",
-        replayed.inputs, replayed.segments, replayed.events
+        replayed.replay.carried(),
+        replayed.segments,
+        replayed.events
     );
     if replayed.passed_over > 0 {
         text += &format!(

@@ -21,7 +21,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("era-sim", &["era-drive"]),
     ("era-spec", &[]),
     ("era-api", &["era-spec"]),
-    ("era-store", &["era-core", "era-spec"]),
+    ("era-store", &["era-drive", "era-spec"]),
     ("era-cloud", &["era-core", "era-spec"]),
     ("era-app", &["era-drive", "era-store", "era-cloud", "era-api"]),
     ("era-server", &["era-app"]),

@@ -11,6 +11,7 @@ use std::time::Duration;
 use era_cloud::celery::bus::{Bus, BusError};
 use era_cloud::celery::fence::LeaseFence;
 use era_core::Event;
+use era_drive::FollowRules;
 use era_store::journal::{Journal, Stored};
 use era_store::note::Note;
 use redis::Script;
@@ -18,6 +19,8 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::FeedError;
+use crate::Services;
+use crate::follow::Following;
 
 /// The stream, and the channel.
 pub const KEY: &str = "accepted_queue";
@@ -29,6 +32,12 @@ const GROUP: &str = "era-cloud";
 const KEPT: StreamBounds = StreamBounds { least: 100_000, most: 2_000_000, step: 1_000 };
 /// Entries that are looked through at a time.
 const AT_A_TIME: u32 = 500;
+/// Looked at without news too, in case Redis lost its memory.
+pub(super) const RULES: FollowRules = FollowRules {
+    unprompted: Some(super::EVERY),
+    full: AT_A_TIME as u64,
+    ..FollowRules::at_once(&[super::AGAIN])
+};
 /// How often it is told that jobs were cut off unread.
 const WARN_EVERY: Duration = Duration::from_secs(60);
 
@@ -45,24 +54,56 @@ pub(super) struct StreamBounds {
     pub(super) step: usize,
 }
 
-/// Tells all that was accepted since the last time. What is known to be in the journal may be behind
-/// what is there.
-pub(super) async fn tell(journal: &Journal, pen: &LeaseFence, known: u64) -> Result<(), FeedError> {
-    make_group(pen.bus()).await?;
-    loop {
-        let seen = cursor(pen.bus()).await?;
-        let was = seen.map(|seen| seen.to_string()).unwrap_or_default();
-        let entries = journal.read(seen.unwrap_or(0), AT_A_TIME).await?;
-        let Some(newest) = entries.last() else {
-            let beyond = |last: u64| seen.is_some_and(|seen| seen > last);
-            let last = if beyond(known) { journal.last_seq().await? } else { known };
-            if beyond(last) {
-                // Another site's, or a journal that was restored from before it: from here on.
-                let mut back = redis::pipe();
-                back.cmd("SET").arg(CURSOR).arg(last);
-                pen.write_if("go back", Some((CURSOR, &was)), &back).await?;
+/// Tells what was accepted.
+pub(super) struct AcceptedJobs<'a> {
+    app: &'a Services,
+    journal: Journal,
+    pen: &'a LeaseFence,
+    /// Up to where it was told, as Redis has it.
+    was: Option<u64>,
+}
+
+impl<'a> AcceptedJobs<'a> {
+    pub(super) fn new(app: &'a Services, journal: Journal, pen: &'a LeaseFence) -> Self {
+        AcceptedJobs { app, journal, pen, was: None }
+    }
+
+    /// Writes, if Redis is still where it was seen.
+    async fn write(&self, what: &'static str, all: &redis::Pipeline) -> Result<bool, BusError> {
+        let was = self.was.map(|was| was.to_string()).unwrap_or_default();
+        self.pen.write_if(what, Some((CURSOR, &was)), all).await
+    }
+}
+
+impl Following for AcceptedJobs<'_> {
+    type Error = FeedError;
+
+    async fn locate(&mut self) -> Result<u64, FeedError> {
+        make_group(self.pen.bus()).await?;
+        loop {
+            self.was = cursor(self.pen.bus()).await?;
+            let was = self.was.unwrap_or(0);
+            // What is known to be in the journal may be behind what is there.
+            if was <= self.app.driver.snapshot().seq() {
+                return Ok(was);
             }
-            return Ok(());
+            let last = self.journal.last_seq().await?;
+            if was <= last {
+                return Ok(was);
+            }
+            // Another site's, or a journal that was restored from before it: from here on.
+            let mut back = redis::pipe();
+            back.cmd("SET").arg(CURSOR).arg(last);
+            self.write("go back", &back).await?;
+        }
+    }
+
+    async fn take(&mut self, after: u64) -> Result<Option<u64>, FeedError> {
+        let entries = self.journal.read(after, AT_A_TIME).await?;
+        let Some(newest) = entries.last() else {
+            // Redis may have lost its memory.
+            let is_there = cursor(self.pen.bus()).await? == self.was;
+            return Ok(is_there.then_some(after));
         };
         let mut all = redis::pipe();
         let mut many = 0;
@@ -75,11 +116,20 @@ pub(super) async fn tell(journal: &Journal, pen: &LeaseFence, known: u64) -> Res
             }
         }
         all.cmd("SET").arg(CURSOR).arg(newest.seq);
-        // If it was moved meanwhile, such as by what was taken for lost, it is looked at again.
-        if pen.write_if("take accepted jobs", Some((CURSOR, &was)), &all).await? && many > 0 {
-            trim(pen.bus(), KEPT).await?;
+        if !self.write("take accepted jobs", &all).await? {
+            return Ok(None);
         }
-        tracing::trace!(was, newest = newest.seq, "accepted jobs were told");
+        tracing::trace!(was = self.was, newest = newest.seq, "accepted jobs were told");
+        self.was = Some(newest.seq);
+        if many > 0 {
+            trim(self.pen.bus(), KEPT).await?;
+        }
+        Ok(Some(newest.seq))
+    }
+
+    fn failed(&mut self, error: FeedError) -> Result<(), FeedError> {
+        tracing::warn!(%error, "accepted jobs wait to be told");
+        Ok(())
     }
 }
 

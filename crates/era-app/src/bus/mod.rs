@@ -11,6 +11,7 @@ pub mod fence;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use era_cloud::celery::bus::{Bus, BusError};
@@ -22,6 +23,7 @@ use era_store::journal::Journal;
 use tokio_util::sync::CancellationToken;
 
 use crate::Services;
+use crate::follow::follow;
 use crate::wire;
 
 /// How long it is until something that failed is tried again.
@@ -54,8 +56,12 @@ pub async fn run(app: Services, journal: Journal, address: RedisAddress, stop: C
             match Bus::connect(&address).await {
                 Ok(bus) => {
                     let pen = fence::pen(bus, app.store.lease());
+                    let jobs = accepted::AcceptedJobs::new(&app, journal.clone(), &pen);
+                    let committed = app.driver.committed();
                     tokio::select! {
-                        () = follow(&app, &journal, &pen) => {}
+                        // Whatever fails is tried again.
+                        _ = follow(jobs, accepted::RULES, committed, Arc::default()) => {}
+                        () = keep_settings(&app, &pen) => {}
                         never = catalogue::keep(app.auth.rows(), &pen) => never,
                     }
                 }
@@ -70,15 +76,20 @@ pub async fn run(app: Services, journal: Journal, address: RedisAddress, stop: C
     }
 }
 
-async fn follow(app: &Services, journal: &Journal, pen: &LeaseFence) {
+/// Distributes settings whenever they change, and again from time to time.
+async fn keep_settings(app: &Services, pen: &LeaseFence) {
     let mut committed = app.driver.committed();
     let mut told: Option<Values> = None;
     loop {
-        if let Err(error) = turn(app, journal, pen, &mut told).await {
-            tracing::warn!(%error, "the bus waits");
-            told = None;
-            tokio::time::sleep(AGAIN).await;
-            continue;
+        let values = Values(wire::settings(app.driver.snapshot().settings()));
+        if told.as_ref() != Some(&values) {
+            if let Err(error) = distribute(pen, &values).await {
+                tracing::warn!(%error, "settings wait to be distributed");
+                told = None;
+                tokio::time::sleep(AGAIN).await;
+                continue;
+            }
+            told = Some(values);
         }
         match tokio::time::timeout(EVERY, committed.changed()).await {
             Ok(Ok(())) => {}
@@ -86,21 +97,6 @@ async fn follow(app: &Services, journal: &Journal, pen: &LeaseFence) {
             Err(_) => told = None,
         }
     }
-}
-
-async fn turn(
-    app: &Services,
-    journal: &Journal,
-    pen: &LeaseFence,
-    told: &mut Option<Values>,
-) -> Result<(), FeedError> {
-    let snapshot = app.driver.snapshot();
-    let values = Values(wire::settings(snapshot.settings()));
-    if told.as_ref() != Some(&values) {
-        distribute(pen, &values).await?;
-        *told = Some(values);
-    }
-    accepted::tell(journal, pen, snapshot.seq()).await
 }
 
 /// Puts settings into force for everybody who watches.

@@ -6,8 +6,10 @@ use era_cloud::celery::names::RedisAddress;
 use era_store::{Lease, Store};
 use serde_json::json;
 
+use super::accepted::AcceptedJobs;
 use super::*;
 use crate::feed::tests::Site;
+use crate::follow::Following;
 
 /// A Redis of its own, gone with the value.
 struct Redis {
@@ -78,6 +80,18 @@ async fn leads(store: &Store, name: &str) -> Lease {
     lease
 }
 
+/// Tells all that was accepted since the last time; says up to where.
+async fn tell(jobs: &mut AcceptedJobs<'_>) -> Result<u64, FeedError> {
+    let mut at = jobs.locate().await?;
+    loop {
+        match jobs.take(at).await? {
+            Some(to) if to == at => return Ok(at),
+            Some(to) => at = to,
+            None => at = jobs.locate().await?,
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_leader_that_was_paused_tells_nothing_again_and_overwrites_nothing() {
     let Some(redis) = Redis::start().await else { return };
@@ -85,8 +99,9 @@ async fn a_leader_that_was_paused_tells_nothing_again_and_overwrites_nothing() {
     let site = Site::new(folder.path()).await;
     let journal = site.app.store.journal();
     let old = fence::pen(redis.bus.clone(), leads(&site.app.store, "old").await);
+    let mut of_old = AcceptedJobs::new(&site.app, journal.clone(), &old);
     let mut jobs = vec![site.submit(1).await.0];
-    accepted::tell(&journal, &old, 1).await.unwrap();
+    let last = tell(&mut of_old).await.unwrap();
     let settings = |lease: u32| Values([("lease".to_owned(), json!(lease))].into());
     distribute(&old, &settings(30)).await.unwrap();
 
@@ -98,7 +113,7 @@ async fn a_leader_that_was_paused_tells_nothing_again_and_overwrites_nothing() {
     distribute(&new, &settings(10)).await.unwrap();
 
     // It goes on where it was, with what it knew then.
-    let late = accepted::tell(&journal, &old, 1).await;
+    let late = of_old.take(last).await;
     assert!(matches!(late, Err(FeedError::Deposed)), "{late:?}");
     let late = distribute(&old, &settings(30)).await;
     assert!(matches!(late, Err(FeedError::Deposed)), "{late:?}");
@@ -108,8 +123,9 @@ async fn a_leader_that_was_paused_tells_nothing_again_and_overwrites_nothing() {
     assert_eq!(redis.ask::<String>(&["HGET", settings::KEY, "lease"]).await, "10");
 
     // The new one tells it, once.
-    accepted::tell(&journal, &new, 1).await.unwrap();
-    accepted::tell(&journal, &new, 1).await.unwrap();
+    let mut of_new = AcceptedJobs::new(&site.app, journal, &new);
+    tell(&mut of_new).await.unwrap();
+    tell(&mut of_new).await.unwrap();
     assert_eq!(redis.told().await, jobs);
     other.close().await;
     site.stop().await;
@@ -125,7 +141,8 @@ async fn a_cursor_that_moved_is_looked_at_again_and_a_site_that_was_restored_goe
     let _: () = redis.ask(&["SET", "era:feeder", "900 before"]).await;
     let pen = fence::pen(redis.bus.clone(), leads(&site.app.store, "restored").await);
     let first = site.submit(1).await.0;
-    accepted::tell(&journal, &pen, 1).await.unwrap();
+    let mut jobs = AcceptedJobs::new(&site.app, journal.clone(), &pen);
+    tell(&mut jobs).await.unwrap();
     assert_eq!(redis.told().await, [first]);
     let mut again = redis::pipe();
     again.cmd("XADD").arg(accepted::KEY).arg("*").arg("seq").arg("1").arg("job").arg("{}");
@@ -134,14 +151,16 @@ async fn a_cursor_that_moved_is_looked_at_again_and_a_site_that_was_restored_goe
     assert_eq!(redis.told().await, [first]);
     // A journal that was restored is behind what was told of it before.
     let _: () = redis.ask(&["SET", "accepted_queue:cursor", "100000"]).await;
-    accepted::tell(&journal, &pen, 1).await.unwrap();
+    let last = tell(&mut jobs).await.unwrap();
     let cursor: u64 = redis.ask(&["GET", "accepted_queue:cursor"]).await;
     assert_eq!(cursor, journal.last_seq().await.unwrap());
     assert_eq!(redis.told().await, [first]);
     // A Redis that lost its memory is told all of it.
     let _: () = redis.ask(&["FLUSHALL"]).await;
+    assert_eq!(jobs.take(last).await.unwrap(), None, "it is noticed without news");
     let second = site.submit(1).await.0;
-    accepted::tell(&journal, &pen, 1).await.unwrap();
+    assert_eq!(jobs.take(last).await.unwrap(), None, "and with some");
+    tell(&mut jobs).await.unwrap();
     assert_eq!(redis.told().await, [first, second]);
     site.stop().await;
 }

@@ -10,22 +10,15 @@ use std::time::Duration;
 
 use era_store::tables::{EventQuery, VisibleJobs};
 use tokio::sync::{OwnedSemaphorePermit, broadcast};
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use super::{ClusterChange, Feed, FeedEvent, Message, Pulse};
+use crate::follow::reached;
 
 /// How long a stream lasts.
 const STREAM_MAX: Duration = Duration::from_secs(3600);
 /// How many events are read from the tables at a time.
 const READ_AT_ONCE: u32 = 200;
-
-/// Waits until then; for ever where it is not known.
-async fn reached(at: Option<Instant>) {
-    match at {
-        Some(at) => sleep_until(at).await,
-        None => std::future::pending().await,
-    }
-}
 
 /// Somebody who listens, at a place in the stream.
 pub struct Listener {

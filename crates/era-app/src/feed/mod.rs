@@ -26,13 +26,13 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use era_api::event::EventView;
 use era_core::units::{GroupId, UserId};
-use era_store::tables::{EventRow, Projector, Tables};
+use era_drive::FollowRules;
+use era_store::tables::{EventQuery, EventRow, Projector, Tables, VisibleJobs};
 use era_store::{Store, StoreError};
 use tokio::sync::{Notify, Semaphore, broadcast, watch};
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
 
-use crate::gather::Gathering;
+use crate::follow::{Following, follow};
 
 pub use cluster_change::{ClusterChange, Pulse};
 pub use listener::Listener;
@@ -44,6 +44,8 @@ use sentence::sentence;
 const UNKNOWN: &str = "something that this version has no words for";
 /// How many batches a listener may be behind before it reads the tables instead.
 const BEHIND_MAX: usize = 256;
+/// Most events that are read at a time.
+const PAGE: u32 = 1_000;
 /// Most listeners at a time.
 pub const LISTENERS_MAX: usize = 1024;
 /// How long somebody waits for the tables to have what they wrote themselves.
@@ -62,7 +64,7 @@ pub const UNSEEN_MAX: Duration = Duration::from_millis(50);
 const LOAD: usize = 64;
 const GATHER_TIME: Duration = Duration::from_millis(15);
 /// A batch of so many is large enough: more would not make an entry cheaper.
-const LARGE: usize = 256;
+const LARGE: u64 = 256;
 
 /// What listeners get: written once, and shared by all of them.
 #[derive(Debug)]
@@ -116,10 +118,16 @@ impl Feed {
         unseen_max: Duration,
     ) -> Result<(Feed, JoinHandle<()>), StoreError> {
         let projector = Projector::open(store).await?;
-        let (applied, watched) = watch::channel(projector.cursor());
-        let feed = Feed::over(store, watched).await?;
-        let follower = Follower { projector, committed, applied, feed: feed.clone(), unseen_max };
-        Ok((feed, tokio::spawn(follower.run())))
+        let (feed, applied) = Feed::over(store).await?;
+        let rules = FollowRules {
+            linger: unseen_max,
+            load: LOAD,
+            gather: GATHER_TIME,
+            full: LARGE,
+            ..FollowRules::at_once(&RETRY)
+        };
+        let writer = TableWriter { projector, applied, feed: feed.clone(), unseen_max };
+        Ok((feed.clone(), feed.spawn(writer, rules, committed)))
     }
 
     /// The same where another process writes the tables.
@@ -127,16 +135,34 @@ impl Feed {
         store: &Store,
         committed: watch::Receiver<u64>,
     ) -> Result<(Feed, JoinHandle<()>), StoreError> {
-        let (applied, watched) = watch::channel(Tables::new(store).cursor().await?);
-        let feed = Feed::over(store, watched).await?;
-        let reader = reading::Reader { feed: feed.clone(), committed, applied };
-        Ok((feed, tokio::spawn(reader.run())))
+        let (feed, applied) = Feed::over(store).await?;
+        let reader = reading::TableReader { feed: feed.clone(), applied };
+        Ok((feed.clone(), feed.spawn(reader, reading::RULES, committed)))
     }
 
-    async fn over(store: &Store, applied: watch::Receiver<u64>) -> Result<Feed, StoreError> {
+    /// Follows until the watched is gone.
+    fn spawn<F>(
+        &self,
+        follower: F,
+        rules: FollowRules,
+        committed: watch::Receiver<u64>,
+    ) -> JoinHandle<()>
+    where
+        F: Following<Error = StoreError> + 'static,
+    {
+        let followed = follow(follower, rules, committed, Arc::clone(&self.wanted));
+        tokio::spawn(async {
+            // Whatever fails is tried again.
+            let _ = followed.await;
+        })
+    }
+
+    /// One over the tables as they are, and what says how far they are told.
+    async fn over(store: &Store) -> Result<(Feed, watch::Sender<u64>), StoreError> {
         let tables = Tables::new(store);
+        let (told, applied) = watch::channel(tables.cursor().await?);
         let names = Arc::new(ArcSwap::from_pointee(NameIndex::load(&tables).await?));
-        Ok(Feed {
+        let feed = Feed {
             tables,
             applied,
             wanted: Arc::default(),
@@ -144,7 +170,8 @@ impl Feed {
             changes: broadcast::channel(BEHIND_MAX).0,
             names,
             permits: Arc::new(Semaphore::new(LISTENERS_MAX)),
-        })
+        };
+        Ok((feed, told))
     }
 
     /// The tables that it writes.
@@ -217,6 +244,26 @@ impl Feed {
         }
     }
 
+    /// Tells what the tables have after one entry and up to another.
+    async fn tell_stored(&self, after: u64, until: u64) -> Result<(), StoreError> {
+        let mut last = (after, u32::MAX);
+        loop {
+            let query = EventQuery::all(VisibleJobs::All, last, PAGE);
+            let mut events = self.tables.events(&query).await?;
+            let full = events.len() == PAGE as usize;
+            events.retain(|event| event.seq <= until);
+            let more = full && events.len() == PAGE as usize;
+            if let Some(event) = events.last() {
+                last = (event.seq, event.place);
+            }
+            self.learn_names(&events).await?;
+            self.tell_live(events);
+            if !more {
+                return Ok(());
+            }
+        }
+    }
+
     /// An event of the tables as it is told.
     pub fn event(&self, row: EventRow) -> EventView {
         event(row, &self.names.load())
@@ -255,67 +302,42 @@ fn event(row: EventRow, names: &NameIndex) -> EventView {
     }
 }
 
-struct Follower {
+/// Writes the tables, and tells of what they have.
+struct TableWriter {
     projector: Projector,
-    committed: watch::Receiver<u64>,
     applied: watch::Sender<u64>,
     feed: Feed,
     unseen_max: Duration,
 }
 
-impl Follower {
-    async fn run(mut self) {
-        let mut failures = 0;
-        let mut gathering = Gathering::new(LOAD, GATHER_TIME);
-        loop {
-            let cursor = self.projector.cursor();
-            let behind = *self.committed.borrow_and_update() > cursor;
-            let done = if behind { self.advance().await } else { Ok(false) };
-            match done {
-                Ok(true) => {
-                    failures = 0;
-                    let count = self.projector.cursor().saturating_sub(cursor);
-                    let count = usize::try_from(count).unwrap_or(usize::MAX);
-                    let wait = gathering.came(count, Instant::now());
-                    if let Some(wait) = wait.filter(|_| count < LARGE) {
-                        tokio::time::sleep(wait).await;
-                        self.linger().await;
-                    }
-                }
-                Ok(false) => {
-                    if self.committed.changed().await.is_err() {
-                        // The driver is gone: take what it committed last, and end.
-                        while matches!(self.advance().await, Ok(true)) {}
-                        return;
-                    }
-                    self.linger().await;
-                }
-                Err(error) => {
-                    let wait = RETRY[failures.min(RETRY.len() - 1)];
-                    tracing::error!(%error, "the tables cannot be written: trying again");
-                    failures += 1;
-                    tokio::time::sleep(wait).await;
-                }
-            }
+impl Following for TableWriter {
+    type Error = StoreError;
+
+    async fn locate(&mut self) -> Result<u64, StoreError> {
+        let at = self.projector.locate().await?;
+        let told = *self.applied.borrow();
+        if at > told {
+            // Written, but it failed before it was told.
+            self.feed.tell_stored(told, at).await?;
+            self.applied.send_replace(at);
         }
+        Ok(at)
     }
 
-    /// Leaves time for more while nobody looks, and until the driver is gone.
-    async fn linger(&mut self) {
-        if !self.unseen_max.is_zero() && self.feed.live.receiver_count() == 0 {
-            tokio::select! {
-                () = self.feed.wanted.notified() => {}
-                () = tokio::time::sleep(self.unseen_max) => {}
-                _ = self.committed.wait_for(|_| false) => {}
-            }
-        }
-    }
-
-    async fn advance(&mut self) -> Result<bool, StoreError> {
-        let Some(batch) = self.projector.advance().await? else { return Ok(false) };
+    async fn take(&mut self, after: u64) -> Result<Option<u64>, StoreError> {
+        let Some(batch) = self.projector.take(after).await? else { return Ok(None) };
         self.feed.learn_names(&batch.events).await?;
         self.applied.send_replace(batch.seq);
         self.feed.tell_live(batch.events);
-        Ok(true)
+        Ok(Some(batch.seq))
+    }
+
+    fn failed(&mut self, error: StoreError) -> Result<(), StoreError> {
+        tracing::error!(%error, "the tables cannot be written: trying again");
+        Ok(())
+    }
+
+    fn is_attended(&self) -> bool {
+        self.unseen_max.is_zero() || self.feed.live.receiver_count() > 0
     }
 }

@@ -2,80 +2,41 @@
 
 use std::time::Duration;
 
+use era_drive::FollowRules;
 use era_store::StoreError;
-use era_store::tables::{EventQuery, VisibleJobs};
 use tokio::sync::watch;
 
 use super::{Feed, RETRY};
+use crate::follow::Following;
 
-/// How often tables that are behind the journal are looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// The same once they have been behind for so many looks: whoever writes them is away.
-const PATIENT_AFTER: u32 = 100;
-const PATIENT: Duration = Duration::from_millis(200);
-/// Most events that are read at a time.
-const PAGE: u32 = 1_000;
+/// What is new is taken together with what comes soon after it.
+pub(super) const RULES: FollowRules =
+    FollowRules { load: 0, gather: Duration::from_millis(10), ..FollowRules::at_once(&RETRY) };
 
-pub(super) struct Reader {
+pub(super) struct TableReader {
     pub(super) feed: Feed,
-    pub(super) committed: watch::Receiver<u64>,
     pub(super) applied: watch::Sender<u64>,
 }
 
-impl Reader {
-    /// Reads until the replica is gone.
-    pub(super) async fn run(mut self) {
-        let mut failures = 0;
-        let mut looks = 0;
-        loop {
-            let behind = *self.committed.borrow_and_update() > *self.applied.borrow();
-            if !behind {
-                looks = 0;
-                if self.committed.changed().await.is_err() {
-                    return;
-                }
-                continue;
-            }
-            let wait = match self.look().await {
-                Ok(moved) => {
-                    failures = 0;
-                    looks = if moved { 0 } else { looks + 1 };
-                    if looks < PATIENT_AFTER { LOOK_EVERY } else { PATIENT }
-                }
-                Err(error) => {
-                    tracing::error!(%error, "the tables cannot be read: trying again");
-                    failures += 1;
-                    RETRY[(failures - 1).min(RETRY.len() - 1)]
-                }
-            };
-            tokio::time::sleep(wait).await;
-        }
+impl Following for TableReader {
+    type Error = StoreError;
+
+    async fn locate(&mut self) -> Result<u64, StoreError> {
+        Ok(*self.applied.borrow())
     }
 
-    /// Takes what is new, and says whether there was any.
-    async fn look(&self) -> Result<bool, StoreError> {
-        let before = *self.applied.borrow();
+    async fn take(&mut self, after: u64) -> Result<Option<u64>, StoreError> {
         let cursor = self.feed.tables.cursor().await?;
-        if cursor <= before {
-            return Ok(false);
+        if cursor <= after {
+            return Ok(Some(after));
         }
-        let mut after = (before, u32::MAX);
-        loop {
-            let query = EventQuery::all(VisibleJobs::All, after, PAGE);
-            let mut events = self.feed.tables.events(&query).await?;
-            let full = events.len() == PAGE as usize;
-            events.retain(|event| event.seq <= cursor);
-            let more = full && events.len() == PAGE as usize;
-            if let Some(last) = events.last() {
-                after = (last.seq, last.place);
-            }
-            self.feed.learn_names(&events).await?;
-            self.feed.tell_live(events);
-            if !more {
-                break;
-            }
-        }
+        self.feed.tell_stored(after, cursor).await?;
         self.applied.send_replace(cursor);
-        Ok(true)
+        Ok(Some(cursor))
+    }
+
+    fn failed(&mut self, error: StoreError) -> Result<(), StoreError> {
+        tracing::error!(%error, "the tables cannot be read: trying again");
+        Ok(())
     }
 }

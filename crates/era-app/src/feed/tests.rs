@@ -4,9 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use era_core::market::MarketRules;
-use era_core::settings::Settings;
+use era_core::accounts::{Group, User};
+use era_core::cluster::Pool;
+use era_core::input::NewNode;
+use era_core::queue::{PolicyRule, Queue};
+use era_core::resources::Capacity;
+use era_core::units::{GroupId, Money, UserId};
 use era_core::{Command, Reply, State};
+use era_drive::{SiteBuilder, name};
 use era_store::files::KeepFor;
 use era_store::tables::{EventRow, JobQuery, VisibleJobs};
 use era_store::{Note, Store};
@@ -17,7 +22,23 @@ use crate::driver::{Driver, Releases, SegmentRules};
 use crate::feed::Feed;
 use crate::{Parts, Services};
 
-/// A server with one node, a queue, and two users of two groups.
+/// One node, a queue, and two users of two groups.
+fn small_site() -> SiteBuilder {
+    let capacity = Capacity { cpu: 8000, memory: 65_536, ..Capacity::default() };
+    let mut site = SiteBuilder {
+        pools: vec![Pool::new(name("main"))],
+        nodes: vec![NewNode::new(name("node-1"), name("main"), capacity)],
+        policies: vec![(name("fifo"), PolicyRule::Fifo)],
+        queues: vec![Queue::new(name("default"), name("fifo"))],
+        ..SiteBuilder::default()
+    };
+    for id in [1, 2] {
+        site.user(UserId(id), GroupId(id), Money::credits(1000));
+    }
+    site
+}
+
+/// A server with a small site.
 pub(crate) struct Site {
     pub(crate) app: Services,
     driver: Driver,
@@ -27,36 +48,19 @@ pub(crate) struct Site {
 impl Site {
     pub(crate) async fn new(folder: &Path) -> Site {
         let site = Site::start(folder).await;
-        let grow = json!({
-            "type": "join",
-            "nodes": [{"name": "node-1", "pool": "main", "capacity":
-                {"cpu": 8000, "memory": 65536, "gpus": []}}],
-        });
-        let quota = serde_json::to_value(era_core::quota::Quota::default()).unwrap();
-        let rates = json!({"cpu": 1_000_000, "memory": 50_000, "gpu": 8_000_000});
-        let pool = json!({"name": "main", "rates": rates, "closed_share": 0});
-        site.done(json!({"type": "put_pool", "pool": pool}), Note::default()).await;
-        site.done(grow, Note::default()).await;
-        for (id, name) in [(1, "ada"), (2, "bob")] {
-            let named = Note {
-                user: Some(name.to_owned()),
-                group: Some(format!("group-{id}")),
-                ..Note::default()
+        for command in small_site().commands() {
+            let note = match &command {
+                Command::PutUser { user: User { id, .. } } => {
+                    let user = if *id == UserId(1) { "ada" } else { "bob" };
+                    Note { user: Some(user.to_owned()), ..Note::default() }
+                }
+                Command::PutGroup { group: Group { id, .. } } => {
+                    Note { group: Some(format!("group-{}", id.0)), ..Note::default() }
+                }
+                _ => Note::default(),
             };
-            let group = json!({"id": id, "level": 0, "quota": quota});
-            site.done(json!({"type": "put_group", "group": group}), named.clone()).await;
-            let user =
-                json!({"id": id, "group": id, "level": 0, "group_admin": false, "quota": quota});
-            site.done(json!({"type": "put_user", "user": user}), named).await;
-            let grant = json!({"type": "grant", "user": id, "amount": 1_000_000_000});
-            site.done(grant, Note::default()).await;
+            site.done(serde_json::to_value(&command).unwrap(), note).await;
         }
-        let rule = serde_json::to_value(era_core::queue::PolicyRule::Fifo).unwrap();
-        let policy = json!({"type": "publish_policy", "name": "fifo", "rule": rule});
-        site.done(policy, Note::default()).await;
-        let name = |text: &str| era_core::units::Name::new(text).unwrap();
-        let queue = era_core::queue::Queue::new(name("default"), name("fifo"));
-        site.done(json!({"type": "put_queue", "queue": queue}), Note::default()).await;
         site
     }
 
@@ -77,7 +81,7 @@ impl Site {
     async fn open(folder: &Path, unseen_max: Duration, keep: KeepFor) -> Site {
         let store = Store::open(folder).await.unwrap();
         let journal = store.journal();
-        let fresh = State::new(Settings::default(), MarketRules::default());
+        let fresh = State::default();
         let (driver, releases) =
             Driver::start(journal, Arc::new(SystemClock), SegmentRules::default(), fresh)
                 .await
@@ -238,6 +242,31 @@ async fn a_feed_that_starts_again_takes_what_it_missed() {
     let row = site.app.feed.tables().job(era_core::units::JobId(job)).await.unwrap();
     assert_eq!(row.unwrap().name.as_deref(), Some("job-of-1"));
     assert!(!site.app.wait_for(last + 1_000_000).await, "what never comes is not waited for long");
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn what_was_written_and_could_not_be_told_at_once_is_told_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let site = Site::new(folder.path()).await;
+    assert!(reaches(&site.app.feed, site.app.driver.snapshot().seq()).await);
+    let mut live = site.app.feed.listen();
+    let renamed = async |from: &str, to: &str| {
+        let sql = sqlx::AssertSqlSafe(format!("ALTER TABLE {from} RENAME TO {to}"));
+        sqlx::query(sql).execute(site.app.store.tables().writer()).await.unwrap();
+    };
+    // A policy has no row of its own, but names are read again.
+    renamed("accounts", "accounts_away").await;
+    let rule = serde_json::to_value(PolicyRule::Fifo).unwrap();
+    let policy = json!({"type": "publish_policy", "name": "other", "rule": rule});
+    let (last, _) = site.send(policy, Note::default()).await;
+    while site.app.feed.tables().cursor().await.unwrap() < last {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    renamed("accounts_away", "accounts").await;
+    let told = tokio::time::timeout(Duration::from_secs(30), live.recv()).await.unwrap().unwrap();
+    assert_eq!(told[0].place, (last, 0));
+    assert!(reaches(&site.app.feed, last).await);
     site.stop().await;
 }
 

@@ -9,7 +9,7 @@ use era_core::input::Threshold;
 use era_core::job::TaskId;
 use era_core::units::{Name, Time};
 use era_core::{Command, Snapshot};
-use era_drive::tasks;
+use era_drive::{Gathering, tasks};
 use era_store::accounts::AccountTables;
 use era_store::note::{Note, Observation};
 use serde_json::value::RawValue;
@@ -19,7 +19,6 @@ use tokio::time::Instant;
 use super::{Engines, nodes};
 use crate::clock::Clock;
 use crate::driver::{BATCH_MAX, Handle, Pending, TaskEndReport, Unanswered};
-use crate::gather::Gathering;
 
 pub(super) struct Taker {
     pub(super) driver: Handle,
@@ -44,9 +43,10 @@ impl Taker {
     /// Takes reports until no executor or no driver is left.
     pub(super) async fn run(self, mut reports: mpsc::Receiver<ExecutorReport>) {
         let mut batch = Vec::with_capacity(BATCH_MAX);
+        let begun = Instant::now();
         let mut gathering = Gathering::new(LOAD, GATHER_TIME);
         while reports.recv_many(&mut batch, BATCH_MAX).await > 0 {
-            if let Some(wait) = gathering.came(batch.len(), Instant::now())
+            if let Some(wait) = gathering.came(batch.len(), begun.elapsed())
                 && batch.len() < BATCH_MAX
             {
                 tokio::time::sleep(wait).await;

@@ -1,39 +1,23 @@
-//! What is asked here goes to whoever leads.
-//!
-//! While nobody leads, questions wait. One that was sent and not answered when the leader went
-//! away may have been carried out or not: those that are harmless twice are asked again of the
-//! next leader, and of all others it is said that nobody knows. Which is which is the core's
-//! nature: a keyed submission is one job however often it is asked, and the second report of a
-//! task's end changes nothing. A leader that says nothing for a while is gone too: a line that is
-//! cut on its way tells neither end.
+//! The line to whoever leads: what [`era_drive::forward`] decides about questions is carried out here.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
-use era_core::Command;
 use era_drive::Answer;
+use era_drive::forward::{Forwarder, NoAnswer, Settled};
 use era_store::Lease;
-use tokio::sync::{mpsc, watch};
-use tokio::time::Instant;
-use tokio::time::MissedTickBehavior;
+use serde_json::value::RawValue;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use super::link::{Contact, ForwardedInput, LeaderMessage, Link, line, read};
 use crate::driver::{BATCH_MAX, DriverRequest, Unanswered};
 
-/// How often it is looked who leads.
+/// How often it is looked who leads, and what has waited long enough.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// How long it is until a leader that cannot be reached is tried again.
 const AGAIN: Duration = Duration::from_millis(100);
-/// How long a question waits for a leader, unless it is patient.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a leader may say nothing, which it does every second.
-const SILENCE_MAX: Duration = Duration::from_secs(4);
-/// How long an answer waits for this replica to have what it is about.
-const CATCH_UP_MAX: Duration = Duration::from_secs(5);
-/// Most questions that wait for an answer.
-const OUTSTANDING_MAX: usize = 4096;
 
 /// Who leads, by how many changes, and how that one is reached.
 type Known = Option<(u64, Contact)>;
@@ -47,12 +31,14 @@ pub(super) async fn run(
     stop: CancellationToken,
 ) {
     let (known, leader) = watch::channel(None);
-    let mut forwarder =
-        Forwarder { leader, asked, committed, hint, waiting: BTreeMap::new(), asked_before: 0 };
+    let mut look = tokio::time::interval(LOOK_EVERY);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (begun, forwarder) = (Instant::now(), Forwarder::default());
+    let mut line = LeaderLine { begun, asked, committed, hint, look, forwarder };
     tokio::select! {
         () = stop.cancelled() => {}
         () = watch_leader(&lease, known) => {}
-        () = forwarder.run() => {}
+        Finished = line.run(leader) => {}
     }
 }
 
@@ -73,48 +59,45 @@ async fn watch_leader(lease: &Lease, known: watch::Sender<Known>) {
     }
 }
 
-/// A question that has no answer yet.
-struct Waiting {
-    asked: DriverRequest,
-    since: Instant,
-    sent: bool,
+/// Who asked, and what goes with it.
+struct Asker {
+    note: Option<Box<RawValue>>,
+    answer: oneshot::Sender<Result<Answer, Unanswered>>,
 }
 
-impl Waiting {
-    /// What is told of it if it has waited long enough.
-    fn late(&self) -> Option<Unanswered> {
-        let late = !self.asked.patient && self.since.elapsed() > PATIENCE;
-        late.then_some(if self.sent { Unanswered::Unknown } else { Unanswered::NoLeader })
-    }
-}
-
-struct Forwarder {
-    leader: watch::Receiver<Known>,
+struct LeaderLine {
+    /// From when instants are counted.
+    begun: Instant,
     asked: mpsc::Receiver<DriverRequest>,
     committed: watch::Receiver<u64>,
     hint: watch::Sender<u64>,
-    /// In the order in which they were asked.
-    waiting: BTreeMap<u64, Waiting>,
-    asked_before: u64,
+    look: Interval,
+    forwarder: Forwarder<Asker>,
 }
 
-/// Nobody can ask any more, and all is answered.
+/// Nobody can ask any more and all is answered, or the replica is gone.
 struct Finished;
 
-impl Forwarder {
-    async fn run(&mut self) {
+impl LeaderLine {
+    async fn run(&mut self, mut leader: watch::Receiver<Known>) -> Finished {
         let mut failed = false;
         loop {
-            let known = self.leader.borrow_and_update().clone();
+            let known = leader.borrow_and_update().clone();
             if let Some((generation, contact)) = known {
-                match Link::connect(&contact).await {
+                let link = tokio::select! {
+                    link = Link::connect(&contact) => link,
+                    finished = self.wait() => return finished,
+                };
+                match link {
                     Ok(mut link) => {
                         tracing::info!(generation, address = contact.address, "a leader is there");
                         failed = false;
-                        match self.talk(&mut link).await {
-                            Ok(Finished) => return,
+                        self.forwarder.met(self.begun.elapsed());
+                        match self.talk(&mut link, &mut leader).await {
+                            Ok(finished) => return finished,
                             Err(error) => tracing::warn!(%error, generation, "the leader is gone"),
                         }
+                        tell(self.forwarder.parted());
                     }
                     Err(error) if !failed => {
                         failed = true;
@@ -124,74 +107,93 @@ impl Forwarder {
                     Err(_) => {}
                 }
             }
-            self.settle();
-            if self.gather().await.is_err() {
-                return;
+            tokio::select! {
+                () = tokio::time::sleep(AGAIN) => {}
+                finished = self.wait() => return finished,
             }
         }
     }
 
     /// Asks and hears until the link breaks or somebody else leads.
-    async fn talk(&mut self, link: &mut Link) -> io::Result<Finished> {
-        let mut lines = Vec::new();
-        for (id, waiting) in &mut self.waiting {
-            waiting.sent = true;
-            lines.extend(ask(*id, &waiting.asked)?);
-        }
-        link.write(&lines).await?;
-        let mut batch = Vec::with_capacity(BATCH_MAX);
-        let mut silent_from = tokio::time::Instant::now() + SILENCE_MAX;
-        let mut look = tokio::time::interval(LOOK_EVERY);
-        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    async fn talk(
+        &mut self,
+        link: &mut Link,
+        leader: &mut watch::Receiver<Known>,
+    ) -> io::Result<Finished> {
         loop {
+            let mut lines = Vec::new();
+            for (id, command, asker) in self.forwarder.to_send() {
+                let note = asker.note.as_deref();
+                lines.extend(line(&ForwardedInput { id, command, note })?);
+            }
+            if !lines.is_empty() {
+                link.write(&lines).await?;
+            }
             tokio::select! {
                 biased;
-                text = tokio::time::timeout_at(silent_from, link.next()) => match text {
-                    Ok(text) => {
-                        let text = text?.ok_or(io::ErrorKind::UnexpectedEof)?;
-                        self.heard(read(&text)?);
-                        silent_from = tokio::time::Instant::now() + SILENCE_MAX;
-                    }
-                    Err(_) => return Err(io::Error::new(io::ErrorKind::TimedOut, "it is silent")),
-                },
-                changed = self.leader.changed() => {
+                text = link.next() => {
+                    let text = text?.ok_or(io::ErrorKind::UnexpectedEof)?;
+                    self.hear(read(&text)?);
+                }
+                changed = leader.changed() => {
                     let why = if changed.is_ok() { "another one leads" } else { "it is over" };
                     return Err(io::Error::other(why));
                 }
-                _ = look.tick() => self.give_up(Waiting::late),
-                count = self.asked.recv_many(&mut batch, BATCH_MAX),
-                    if self.waiting.len() < OUTSTANDING_MAX =>
-                {
-                    if count == 0 {
-                        return Ok(Finished);
-                    }
-                    let mut lines = Vec::new();
-                    for asked in batch.drain(..) {
-                        let id = self.put(asked, true);
-                        if let Some(waiting) = self.waiting.get(&id) {
-                            lines.extend(ask(id, &waiting.asked)?);
-                        }
-                    }
-                    link.write(&lines).await?;
-                }
+                finished = self.go_on() => if let Some(finished) = finished {
+                    return Ok(finished);
+                },
+            }
+            if self.forwarder.is_silent(self.begun.elapsed()) {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "it is silent"));
             }
         }
     }
 
-    fn put(&mut self, asked: DriverRequest, sent: bool) -> u64 {
-        self.asked_before += 1;
-        self.waiting.insert(self.asked_before, Waiting { asked, since: Instant::now(), sent });
-        self.asked_before
+    /// Waits without anybody to ask.
+    async fn wait(&mut self) -> Finished {
+        loop {
+            if let Some(finished) = self.go_on().await {
+                return finished;
+            }
+        }
     }
 
-    fn heard(&mut self, told: LeaderMessage) {
+    /// Takes what is asked, tells what the replica has come to, and gives up what has waited long
+    /// enough: one of these, whichever is first. What is not waited for to its end is not lost.
+    async fn go_on(&mut self) -> Option<Finished> {
+        let mut batch = Vec::new();
+        tokio::select! {
+            changed = self.committed.changed() => match changed {
+                Ok(()) => self.tell_caught_up(),
+                Err(_) => return Some(Finished),
+            },
+            _ = self.look.tick() => tell(self.forwarder.given_up(self.begun.elapsed())),
+            _ = self.asked.recv_many(&mut batch, BATCH_MAX),
+                if self.forwarder.has_room() && !self.is_closed() =>
+            {
+                let now = self.begun.elapsed();
+                for DriverRequest { command, note, patient, answer } in batch {
+                    self.forwarder.ask(command, Asker { note, answer }, patient, now);
+                }
+            }
+        }
+        (self.is_closed() && self.forwarder.is_idle()).then_some(Finished)
+    }
+
+    /// Whether nobody can ask any more.
+    fn is_closed(&self) -> bool {
+        self.asked.is_closed() && self.asked.is_empty()
+    }
+
+    fn hear(&mut self, told: LeaderMessage) {
+        let now = self.begun.elapsed();
+        self.forwarder.heard(now);
         match told {
             LeaderMessage::Committed(last) => self.hint_at(last),
             LeaderMessage::Answer { id, answer } => {
                 self.hint_at(answer.seq);
-                if let Some(waiting) = self.waiting.remove(&id) {
-                    tokio::spawn(tell(waiting.asked, answer, self.committed.clone()));
-                }
+                self.forwarder.answered(id, answer, now);
+                self.tell_caught_up();
             }
         }
     }
@@ -204,66 +206,19 @@ impl Forwarder {
         });
     }
 
-    /// Without a leader: what was sent and is not harmless twice is given up, and what has waited
-    /// long enough.
-    fn settle(&mut self) {
-        self.give_up(|waiting| {
-            let lost = waiting.sent && !is_harmless_twice(&waiting.asked.command);
-            if lost { Some(Unanswered::Unknown) } else { waiting.late() }
+    fn tell_caught_up(&mut self) {
+        let here = *self.committed.borrow_and_update();
+        tell(self.forwarder.caught_up(here));
+    }
+}
+
+fn tell(over: Vec<Settled<Asker>>) {
+    for (asker, told) in over {
+        let told = told.map_err(|why| match why {
+            NoAnswer::NotAsked => Unanswered::NoLeader,
+            NoAnswer::Unknown => Unanswered::Unknown,
         });
-    }
-
-    /// Tells whoever waits in vain why.
-    fn give_up(&mut self, in_vain: impl Fn(&Waiting) -> Option<Unanswered>) {
-        let over: Vec<(u64, Unanswered)> =
-            self.waiting.iter().filter_map(|(id, one)| Some((*id, in_vain(one)?))).collect();
-        for (id, why) in over {
-            if let Some(waiting) = self.waiting.remove(&id) {
-                // Whoever no longer waits has gone away.
-                let _ = waiting.asked.answer.send(Err(why));
-            }
-        }
-    }
-
-    /// Takes what is asked for a moment, without anybody to ask.
-    async fn gather(&mut self) -> Result<(), Finished> {
-        let until = tokio::time::Instant::now() + AGAIN;
-        while self.waiting.len() < OUTSTANDING_MAX {
-            match tokio::time::timeout_at(until, self.asked.recv()).await {
-                Ok(Some(asked)) => drop(self.put(asked, false)),
-                Ok(None) => return Err(Finished),
-                Err(_) => return Ok(()),
-            }
-        }
-        tokio::time::sleep_until(until).await;
-        Ok(())
-    }
-}
-
-fn ask(id: u64, asked: &DriverRequest) -> io::Result<Vec<u8>> {
-    line(&ForwardedInput { id, command: &asked.command, note: asked.note.as_deref() })
-}
-
-/// Answers once this replica has what the answer is about, or after a while without.
-async fn tell(asked: DriverRequest, answer: Answer, mut committed: watch::Receiver<u64>) {
-    let here = committed.wait_for(|last| *last >= answer.seq);
-    let _ = tokio::time::timeout(CATCH_UP_MAX, here).await;
-    // Whoever no longer waits has gone away.
-    let _ = asked.answer.send(Ok(answer));
-}
-
-/// Whether a command that may have been carried out can be carried out again without harm.
-fn is_harmless_twice(command: &Command) -> bool {
-    match command {
-        Command::Submit { key, .. } | Command::Hold { key, .. } => key.is_some(),
-        // Reports name an attempt, and one that is over hears nothing.
-        Command::Started { .. }
-        | Command::Exited { .. }
-        | Command::TaskLost { .. }
-        | Command::Checkpointed { .. }
-        | Command::UsageCrossed { .. }
-        | Command::Pass
-        | Command::Tick => true,
-        _ => false,
+        // Whoever no longer waits has gone away.
+        let _ = asker.answer.send(told);
     }
 }

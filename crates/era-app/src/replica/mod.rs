@@ -65,12 +65,16 @@ impl Replica {
         let (hint, hinted) = watch::channel(state.seq());
         let lease = store.lease();
         tokio::spawn(forward::run(lease, asked, word, hint, stop.clone()));
-        let following =
-            follow::Following { follower, newest, committed, release, hinted, stop: stop.clone() };
-        let runtime = tokio::runtime::Handle::current();
+        let state = follow::ReplicaState { follower, newest, committed, release };
+        let followed = crate::follow::follow(state, follow::RULES, hinted, Arc::default());
+        let (runtime, stopped) = (tokio::runtime::Handle::current(), stop.clone());
         let thread = std::thread::Builder::new()
             .name("replica".to_owned())
-            .spawn(move || runtime.block_on(following.run()))
+            .spawn(move || {
+                // Nothing is left half done where it stops: only reads are waited for.
+                let followed = runtime.block_on(stopped.run_until_cancelled(followed));
+                followed.unwrap_or(Ok(()))
+            })
             .map_err(|source| StoreError::File { path: "the replica's thread".into(), source })?;
         Ok((Replica { handle, stop, thread }, releases))
     }

@@ -10,22 +10,22 @@ pub mod own;
 pub mod sign;
 pub mod watch;
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use era_store::StoreError;
 use era_store::journal::Journal;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::Services;
 use crate::egress::EgressPolicy;
+use crate::follow::follow;
 use deliver::Deliveries;
 use watch::Watcher;
 
-/// How long news are gathered before they are written down together.
-const GATHER: Duration = Duration::from_millis(200);
 /// How often prices are looked at.
 const PRICES_EVERY: Duration = Duration::from_secs(60);
-/// How long it is until a failed look is repeated.
+/// How long it is until what failed is tried again.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
 
 /// How long what is on its way may take to come back when the server stops; what has not is sent
@@ -35,9 +35,14 @@ const LAST_ANSWERS: Duration = Duration::from_secs(2);
 /// Watches the journal and delivers until it is stopped. For the server's start to spawn.
 pub async fn run(app: Services, journal: Journal, egress: EgressPolicy, stop: CancellationToken) {
     let mut deliveries = Deliveries::new(egress);
+    let posted = Arc::new(Notify::new());
+    let watcher = Watcher::new(app.clone(), journal, Arc::clone(&posted));
     tokio::select! {
         () = stop.cancelled() => {}
-        () = work(&app, &journal, &mut deliveries) => {}
+        // Whatever fails is tried again: it ends when nothing happens any more.
+        _ = follow(watcher, watch::RULES, app.driver.committed(), Arc::default()) => {}
+        () = watch_prices(&app, &posted) => {}
+        () = deliver(&app, &mut deliveries, &posted) => {}
     }
     let last = async {
         while !deliveries.is_idle() {
@@ -49,53 +54,34 @@ pub async fn run(app: Services, journal: Journal, egress: EgressPolicy, stop: Ca
     let _ = tokio::time::timeout(LAST_ANSWERS, last).await;
 }
 
-async fn work(app: &Services, journal: &Journal, deliveries: &mut Deliveries) {
-    let mut committed = app.driver.committed();
-    let mut watcher = Watcher::default();
+async fn watch_prices(app: &Services, posted: &Notify) {
     let mut prices = tokio::time::interval(PRICES_EVERY);
-    let mut look = true;
     loop {
-        let wait = match round(app, journal, look, &mut watcher, deliveries).await {
+        prices.tick().await;
+        if let Err(error) = news::look_at_prices(app).await {
+            tracing::error!(%error, "webhooks: prices could not be looked at");
+        }
+        posted.notify_one();
+    }
+}
+
+/// Sends what is due, whenever something was posted, has come back or has waited long enough.
+async fn deliver(app: &Services, deliveries: &mut Deliveries, posted: &Notify) {
+    loop {
+        let wait = match deliveries.send_due(app).await {
             Ok(wait) => wait,
             Err(error) => {
                 tracing::error!(%error, "webhooks: trying again");
                 AFTER_FAILURE
             }
         };
-        look = true;
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
-            settled = deliveries.next_settled() => {
-                look = false;
-                if let Err(error) = settled {
-                    tracing::error!(%error, "webhooks: what a message came to is not noted");
-                    tokio::time::sleep(AFTER_FAILURE).await;
-                }
-            }
-            changed = committed.changed() => match changed {
-                Ok(()) => tokio::time::sleep(GATHER).await,
-                Err(_) => return,
-            },
-            _ = prices.tick() => {
-                if let Err(error) = watcher.look_at_prices(app).await {
-                    tracing::error!(%error, "webhooks: prices could not be looked at");
-                }
+            () = posted.notified() => {}
+            settled = deliveries.next_settled() => if let Err(error) = settled {
+                tracing::error!(%error, "webhooks: what a message came to is not noted");
+                tokio::time::sleep(AFTER_FAILURE).await;
             }
         }
     }
-}
-
-/// Takes what is new, where it is worth a look, sends what is due, and says how long there is
-/// nothing to do.
-async fn round(
-    app: &Services,
-    journal: &Journal,
-    look: bool,
-    watcher: &mut Watcher,
-    deliveries: &mut Deliveries,
-) -> Result<Duration, StoreError> {
-    if look {
-        watcher.look_at_journal(app, journal).await?;
-    }
-    deliveries.send_due(app).await
 }

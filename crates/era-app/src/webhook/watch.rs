@@ -1,19 +1,31 @@
 //! What is to be told: found in the journal, and in prices, and put into the outbox.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use era_api::account::WebhookEvent;
 use era_core::Event;
 use era_core::job::{Outcome, Plan};
 use era_core::units::{JobId, Name, Title, UserId};
+use era_drive::FollowRules;
 use era_store::StoreError;
 use era_store::accounts::{DeliveryRow, WebhookRow};
 use era_store::journal::{Journal, Stored};
+use tokio::sync::Notify;
 
 use crate::Services;
 use crate::auth::now_ms;
+use crate::follow::Following;
 use crate::wire;
 
 /// Entries that are looked through at a time.
 const AT_A_TIME: u32 = 500;
+/// News are gathered before they are written down together.
+pub(super) const RULES: FollowRules = FollowRules {
+    linger: Duration::from_millis(200),
+    full: AT_A_TIME as u64,
+    ..FollowRules::at_once(&[Duration::from_secs(5)])
+};
 
 /// What an event means to webhooks, with what its job was promised, if anything.
 fn meaning(event: &Event, promised: &[Plan]) -> Option<WebhookEvent> {
@@ -66,79 +78,97 @@ fn wants(hook: &WebhookRow, event: WebhookEvent) -> bool {
     hook.events.split(',').any(|wanted| wanted == name(event))
 }
 
-/// How far the journal was looked through.
-#[derive(Debug, Default)]
-pub struct Watcher {
-    cursor: Option<u64>,
-    /// Whether anybody was to be told at the last look.
-    listening: bool,
+/// Looks through the journal, and puts into the outbox what is to be told.
+pub(super) struct Watcher {
+    app: Services,
+    journal: Journal,
+    /// Told when something was put there.
+    posted: Arc<Notify>,
+    /// Whether the outbox says up to where the journal was looked through: only while anybody is to
+    /// be told.
+    is_noted: bool,
 }
 
 impl Watcher {
-    /// Looks through what is new in the journal. Without any webhook nothing is read or written.
-    pub async fn look_at_journal(
-        &mut self,
-        app: &Services,
-        journal: &Journal,
-    ) -> Result<(), StoreError> {
-        let rows = app.auth.rows();
-        let last = app.driver.snapshot().seq();
+    pub(super) fn new(app: Services, journal: Journal, posted: Arc<Notify>) -> Watcher {
+        Watcher { app, journal, posted, is_noted: false }
+    }
+}
+
+impl Following for Watcher {
+    type Error = StoreError;
+
+    async fn locate(&mut self) -> Result<u64, StoreError> {
+        self.is_noted = false;
+        // What failed before may have put something there.
+        self.posted.notify_one();
+        let rows = self.app.auth.rows();
+        let last = self.app.driver.snapshot().seq();
+        if rows.webhooks().await?.is_empty() { Ok(last) } else { rows.webhook_cursor(last).await }
+    }
+
+    /// Without any webhook nothing is read or written.
+    async fn take(&mut self, after: u64) -> Result<Option<u64>, StoreError> {
+        let rows = self.app.auth.rows();
+        let last = self.app.driver.snapshot().seq();
         let hooks = rows.webhooks().await?;
         if hooks.is_empty() {
-            self.cursor = Some(last);
-            self.listening = false;
-            return Ok(());
+            self.is_noted = false;
+            return Ok(Some(last.max(after)));
         }
-        let mut cursor = match self.cursor {
-            Some(cursor) => cursor,
-            None => rows.webhook_cursor(last).await?,
-        };
-        if !self.listening {
-            rows.webhook_cursor(cursor).await?;
-            rows.post(&[], Some(cursor)).await?;
-            self.listening = true;
+        if !self.is_noted {
+            rows.webhook_cursor(after).await?;
+            rows.post(&[], Some(after)).await?;
+            self.is_noted = true;
         }
-        loop {
-            let entries = journal.read(cursor, AT_A_TIME).await?;
-            let Some(newest) = entries.last() else { break };
-            cursor = newest.seq;
-            let mut told = Vec::new();
-            for entry in &entries {
-                told.extend(tell(app, journal, entry, &hooks).await?);
-            }
-            rows.post(&told, Some(cursor)).await?;
-            self.cursor = Some(cursor);
+        let entries = self.journal.read(after, AT_A_TIME).await?;
+        let Some(newest) = entries.last() else { return Ok(Some(after)) };
+        let mut told = Vec::new();
+        for entry in &entries {
+            told.extend(tell(&self.app, &self.journal, entry, &hooks).await?);
         }
-        self.cursor = Some(cursor);
+        rows.post(&told, Some(newest.seq)).await?;
+        if !told.is_empty() {
+            self.posted.notify_one();
+        }
+        Ok(Some(newest.seq))
+    }
+
+    fn failed(&mut self, error: StoreError) -> Result<(), StoreError> {
+        tracing::error!(%error, "webhooks: trying again");
         Ok(())
     }
 
-    /// Tells of prices that fell below what somebody waits for.
-    pub async fn look_at_prices(&mut self, app: &Services) -> Result<(), StoreError> {
-        let rows = app.auth.rows();
-        for hook in rows.webhooks().await? {
-            let Some((pool, below)) = hook.pool.as_deref().zip(hook.below) else { continue };
-            let Some(price) = price(app, pool) else { continue };
-            let is_below = price.0 < below;
-            if is_below == hook.was_below {
-                continue;
-            }
-            if is_below {
-                let now = now_ms();
-                let body = serde_json::json!({
-                    "event": name(WebhookEvent::PriceBelow),
-                    "at": wire::stamp(era_core::units::Time(now)),
-                    "pool": pool,
-                    "price": price,
-                    "below": era_api::Credits(below),
-                });
-                let delivery = delivery(&hook, format!("price.{now}"), body.to_string(), now);
-                rows.post(&[delivery], None).await?;
-            }
-            rows.set_was_below(hook.id, is_below).await?;
-        }
-        Ok(())
+    fn is_attended(&self) -> bool {
+        false
     }
+}
+
+/// Tells of prices that fell below what somebody waits for.
+pub async fn look_at_prices(app: &Services) -> Result<(), StoreError> {
+    let rows = app.auth.rows();
+    for hook in rows.webhooks().await? {
+        let Some((pool, below)) = hook.pool.as_deref().zip(hook.below) else { continue };
+        let Some(price) = price(app, pool) else { continue };
+        let is_below = price.0 < below;
+        if is_below == hook.was_below {
+            continue;
+        }
+        if is_below {
+            let now = now_ms();
+            let body = serde_json::json!({
+                "event": name(WebhookEvent::PriceBelow),
+                "at": wire::stamp(era_core::units::Time(now)),
+                "pool": pool,
+                "price": price,
+                "below": era_api::Credits(below),
+            });
+            let delivery = delivery(&hook, format!("price.{now}"), body.to_string(), now);
+            rows.post(&[delivery], None).await?;
+        }
+        rows.set_was_below(hook.id, is_below).await?;
+    }
+    Ok(())
 }
 
 /// What a GPU-hour costs in a pool now, or a core-hour where it has no GPUs.

@@ -100,8 +100,9 @@ pub fn learn(
             }
         },
     )?;
-    let learner = learner.into_inner().unwrap_or_else(|| HistoryLearner::new(&replayed.state));
-    Ok((learner.finish(replayed.state.now()), replayed))
+    let learner =
+        learner.into_inner().unwrap_or_else(|| HistoryLearner::new(replayed.replay.state()));
+    Ok((learner.finish(replayed.replay.state().now()), replayed))
 }
 
 impl HistoryLearner {

@@ -1,6 +1,7 @@
 //! The exact replay: the recorded inputs through the core, every event compared byte for byte.
 
-use era_core::{Input, Output, State, step};
+use era_core::{Input, Output, State};
+use era_drive::{Replay, ReplayError};
 
 use super::difference::{Difference, first_field};
 use crate::BadInput;
@@ -12,12 +13,11 @@ pub struct Replayed {
     pub segments: u64,
     /// Segments before them, which an older version decided.
     pub passed_over: u64,
-    pub inputs: u64,
     pub events: u64,
     /// The last line, if a crash cut it off.
     pub torn: Option<Torn>,
-    /// The state at the end.
-    pub state: State,
+    /// The inputs, and the state at the end.
+    pub replay: Replay,
 }
 
 /// Why a journal could not be replayed to its end.
@@ -53,10 +53,10 @@ pub fn verify(
         match (record?, &mut replay) {
             (JournalRecord::Segment(segment), None) => {
                 begin(&segment.state);
-                let state = *segment.state;
                 let passed_over = journal.passed_over();
-                let (segments, inputs, events, torn) = (1, 0, 0, None);
-                replay = Some(Replayed { segments, passed_over, inputs, events, torn, state });
+                let (segments, events, torn) = (1, 0, None);
+                let begun = Replay::new(segment.state);
+                replay = Some(Replayed { segments, passed_over, events, torn, replay: begun });
             }
             (JournalRecord::Segment(segment), Some(replay)) => {
                 next_segment(&journal, replay, segment)?;
@@ -82,7 +82,7 @@ fn next_segment(
     replay: &mut Replayed,
     segment: SegmentStart,
 ) -> Result<(), NotReplayed> {
-    let (ours, theirs) = (replay.state.seq(), segment.state.seq());
+    let (ours, theirs) = (replay.replay.state().seq(), segment.state.seq());
     if ours != theirs {
         let problem = format!(
             "segment {} begins after input {theirs}, and the one before ended with input {ours}: \
@@ -91,7 +91,7 @@ fn next_segment(
         );
         return Err(journal.bad(segment.line, problem).field("state.seq").into());
     }
-    let ours = serde_json::to_string(&replay.state).unwrap_or_default();
+    let ours = serde_json::to_string(replay.replay.state()).unwrap_or_default();
     if *ours != *segment.state_text {
         let field = first_field(Some(&segment.state_text), Some(&ours));
         let problem = format!(
@@ -113,20 +113,24 @@ fn next_entry(
     watch: &mut dyn FnMut(ReplayStep<'_>),
 ) -> Result<(), NotReplayed> {
     let RecordedEntry { line, input, events_text } = entry;
-    let expected = replay.state.seq() + 1;
-    if input.seq != expected {
-        let problem = format!("input {} stands where {expected} comes next", input.seq);
-        return Err(journal.bad(line, problem).field("input.seq").into());
-    }
-    let output = step(&mut replay.state, input.clone());
-    replay.inputs += 1;
+    let mut decided = String::new();
+    let output = replay.replay.carry_out(input.clone(), |events| {
+        decided = serde_json::to_string(events).unwrap_or_default();
+        *decided == *events_text
+    });
+    let output = match output {
+        Ok(output) => output,
+        Err(ReplayError::Gap { expected, found }) => {
+            let problem = format!("input {found} stands where {expected} comes next");
+            return Err(journal.bad(line, problem).field("input.seq").into());
+        }
+        Err(ReplayError::Differs { seq }) => {
+            let difference = Difference::of_events(line, seq, &events_text, &decided);
+            let file = journal.file().to_owned();
+            return Err(NotReplayed::Differs { file, difference: Box::new(difference) });
+        }
+    };
     replay.events += output.events.len() as u64;
-    let replayed = serde_json::to_string(&output.events).unwrap_or_default();
-    if *replayed != *events_text {
-        let difference = Difference::of_events(line, input.seq, &events_text, &replayed);
-        let file = journal.file().to_owned();
-        return Err(NotReplayed::Differs { file, difference: Box::new(difference) });
-    }
-    watch(ReplayStep { input: &input, state: &replay.state, output: &output });
+    watch(ReplayStep { input: &input, state: replay.replay.state(), output: &output });
     Ok(())
 }

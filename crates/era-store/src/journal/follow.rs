@@ -5,7 +5,8 @@
 //! difference means that this is not the binary that wrote the journal, or that somebody changed
 //! it.
 
-use era_core::{Output, State, step};
+use era_core::{Output, State};
+use era_drive::{Replay, ReplayError};
 
 use super::restore::Restored;
 use super::{Journal, PAGE, Stored, damaged, written};
@@ -14,9 +15,7 @@ use crate::StoreError;
 /// A state that follows the journal.
 pub struct Follower {
     journal: Journal,
-    state: Box<State>,
-    /// How many entries it carried out since the segment that it began with.
-    carried: u64,
+    replay: Replay,
 }
 
 impl Journal {
@@ -42,14 +41,14 @@ impl Journal {
             let (found, told) = (state.seq(), head.first_seq);
             return Err(wrong(format!("its state is of input {found}, its first input is {told}")));
         }
-        Ok(Some(Follower { journal: self.clone(), state, carried: 0 }))
+        Ok(Some(Follower { journal: self.clone(), replay: Replay::new(state) }))
     }
 }
 
 impl Follower {
     /// The state after the last entry that was carried out.
     pub fn state(&self) -> &State {
-        &self.state
+        self.replay.state()
     }
 
     /// Carries out the next entries, at most a page of them, and shows each with what came of it.
@@ -58,10 +57,9 @@ impl Follower {
         &mut self,
         mut seen: impl FnMut(&Stored, Output),
     ) -> Result<bool, StoreError> {
-        let page = self.journal.read(self.state.seq(), PAGE).await?;
+        let page = self.journal.read(self.state().seq(), PAGE).await?;
         for entry in &page {
-            let output = again(&mut self.state, entry)?;
-            self.carried += 1;
+            let output = carry_out(&mut self.replay, entry)?;
             seen(entry, output);
         }
         Ok(page.len() == PAGE as usize)
@@ -75,23 +73,21 @@ impl Follower {
 
     /// What it has come to, for whoever goes on from there.
     pub fn restored(self) -> Restored {
-        Restored { state: self.state, replayed: self.carried }
+        Restored { replayed: self.replay.carried(), state: self.replay.into_state() }
     }
 }
 
 /// Carries out an entry once more.
-fn again(state: &mut State, entry: &Stored) -> Result<Output, StoreError> {
-    let expected = state.seq() + 1;
-    if entry.seq != expected {
-        return Err(damaged(expected, &format!("it is missing: {} follows", entry.seq)));
-    }
+fn carry_out(replay: &mut Replay, entry: &Stored) -> Result<Output, StoreError> {
     let input = entry.input()?;
     if (input.seq, input.at) != (entry.seq, entry.at) {
         return Err(damaged(entry.seq, &"its number or time is not its input's"));
     }
-    let output = step(state, input);
-    if written(&output.events) != entry.events || state.seq() != entry.seq {
-        return Err(StoreError::Differs { seq: entry.seq });
-    }
-    Ok(output)
+    let done = replay.carry_out(input, |events| written(events) == entry.events);
+    done.map_err(|error| match error {
+        ReplayError::Differs { seq } => StoreError::Differs { seq },
+        ReplayError::Gap { expected, found } => {
+            damaged(expected, &format!("it is missing: {found} follows"))
+        }
+    })
 }

@@ -30,8 +30,8 @@ pub use follow::Follower;
 pub use restore::Restored;
 pub use segment::Segment;
 
-/// Most rows that are read at a time.
-const PAGE: u32 = 1000;
+/// Most entries that are read at a time.
+pub const PAGE: u32 = 1000;
 
 /// The journal in its database. A clone shares.
 #[derive(Clone, Debug)]

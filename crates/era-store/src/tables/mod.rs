@@ -111,90 +111,104 @@ pub struct Applied {
 pub struct Projector {
     journal: Journal,
     tables: Database,
-    memory: Memory,
-    cursor: u64,
-    /// What is remembered may not be what was written.
-    stale: bool,
+    /// What is remembered of what was written. Whatever fails takes it along: it may not be what is
+    /// in the tables any more.
+    memory: Option<Memory>,
 }
 
 impl Projector {
-    /// Goes on where the tables end.
+    /// The projector of a store.
     pub async fn open(store: &Store) -> Result<Projector, StoreError> {
         let begin = "INSERT INTO cursors (projection, seq) VALUES (?, 0) ON CONFLICT DO NOTHING";
         sqlx::query(begin).bind(CURSOR).execute(store.tables().writer()).await?;
-        let cursor = cursor(store.tables().readers()).await?;
-        let memory = load::names(store.tables().readers()).await?;
-        let journal = store.journal();
-        let tables = store.tables().clone();
-        Ok(Projector { journal, tables, memory, cursor, stale: false })
+        let (journal, tables) = (store.journal(), store.tables().clone());
+        Ok(Projector { journal, tables, memory: None })
     }
 
-    /// The last entry that the tables have.
-    pub fn cursor(&self) -> u64 {
-        self.cursor
+    /// The last entry that the tables have. Whoever carries entries out asks this first, and after
+    /// whatever failed.
+    pub async fn locate(&mut self) -> Result<u64, StoreError> {
+        let at = cursor(self.tables.readers()).await?;
+        // Afterwards: what is newer than the cursor is refused with it.
+        self.memory = Some(load::names(self.tables.readers()).await?);
+        Ok(at)
     }
 
-    /// Carries out the next entries, if there are any: one transaction.
-    pub async fn advance(&mut self) -> Result<Option<Applied>, StoreError> {
-        loop {
-            if self.stale {
-                self.memory = load::names(self.tables.readers()).await?;
-                self.cursor = cursor(self.tables.readers()).await?;
-                self.stale = false;
+    /// Carries out the entries after this one, if there are any: one transaction. `None`, and nothing
+    /// happens, where that is not the last that the tables have, or that was not asked.
+    pub async fn take(&mut self, after: u64) -> Result<Option<Applied>, StoreError> {
+        let Some(mut memory) = self.memory.take() else { return Ok(None) };
+        let entries = self.next(after).await?;
+        let applied = match entries.last() {
+            None => Applied { seq: after, events: Vec::new() },
+            Some(last) => {
+                let seq = last.input.seq;
+                match self.carry_out(&mut memory, &entries, after, seq).await? {
+                    Some(events) => Applied { seq, events },
+                    None => return Ok(None),
+                }
             }
-            let entries = self.next().await?;
-            let Some(last) = entries.last().map(|entry| entry.input.seq) else { return Ok(None) };
-            // Until it is known to be written, whatever fails: the next look reads it again.
-            self.stale = true;
-            if let Some(applied) = self.carry_out(&entries, last).await? {
-                self.stale = false;
-                return Ok(Some(applied));
+        };
+        self.memory = Some(memory);
+        Ok(Some(applied))
+    }
+
+    /// Carries out all that is there, and says which entry is the last.
+    pub async fn catch_up(&mut self) -> Result<u64, StoreError> {
+        let mut at = self.locate().await?;
+        loop {
+            match self.take(at).await? {
+                Some(applied) if applied.seq == at => return Ok(at),
+                Some(applied) => at = applied.seq,
+                None => at = self.locate().await?,
             }
         }
     }
 
     /// Carries entries out; `None`, and nothing happens, where somebody else has moved the cursor.
     async fn carry_out(
-        &mut self,
+        &self,
+        memory: &mut Memory,
         entries: &[ReadEntry],
+        after: u64,
         last: u64,
-    ) -> Result<Option<Applied>, StoreError> {
-        load::mentioned(self.tables.readers(), &mut self.memory, entries).await?;
+    ) -> Result<Option<Vec<EventRow>>, StoreError> {
+        load::mentioned(self.tables.readers(), memory, entries).await?;
         let mut changes = Changes::default();
         for entry in entries {
-            project(&mut self.memory, &mut changes, entry);
+            project(memory, &mut changes, entry);
         }
         let touched = changes.touched.clone();
         let mut transaction = self.tables.writer().begin().await?;
         let moved = sqlx::query("UPDATE cursors SET seq = ? WHERE projection = ? AND seq = ?")
             .bind(last.cast_signed())
             .bind(CURSOR)
-            .bind(self.cursor.cast_signed())
+            .bind(after.cast_signed())
             .execute(&mut *transaction)
             .await?;
         if moved.rows_affected() != 1 {
             return Ok(None);
         }
-        let events = write::write(&mut transaction, changes, &self.memory).await?;
+        let events = write::write(&mut transaction, changes, memory).await?;
         transaction.commit().await?;
-        self.cursor = last;
-        self.memory.arrays.clear();
+        memory.arrays.clear();
         for id in touched {
-            if self.memory.jobs.get(&id).is_some_and(|live| live.row.ended.is_some()) {
-                self.memory.jobs.remove(&id);
+            if memory.jobs.get(&id).is_some_and(|live| live.row.ended.is_some()) {
+                memory.jobs.remove(&id);
             }
         }
-        Ok(Some(Applied { seq: last, events }))
+        Ok(Some(events))
     }
 
-    /// The next entries of the journal.
-    async fn next(&self) -> Result<Vec<ReadEntry>, StoreError> {
-        let entries = self.journal.read(self.cursor, BATCH).await?;
+    /// The entries of the journal after this one.
+    async fn next(&self, after: u64) -> Result<Vec<ReadEntry>, StoreError> {
+        let entries = self.journal.read(after, BATCH).await?;
         entries.iter().map(read_entry).collect()
     }
 
-    /// Empties the tables and makes them anew from the journal's first entry.
-    pub async fn rebuild(store: &Store) -> Result<Projector, StoreError> {
+    /// Empties the tables and makes them anew from the journal's first entry; says which entry is
+    /// the last.
+    pub async fn rebuild(store: &Store) -> Result<u64, StoreError> {
         let mut transaction = store.tables().writer().begin().await?;
         for table in EMPTIED {
             // Made of constants alone.
@@ -202,9 +216,7 @@ impl Projector {
             sqlx::query(sql).execute(&mut *transaction).await?;
         }
         transaction.commit().await?;
-        let mut projector = Projector::open(store).await?;
-        while projector.advance().await?.is_some() {}
-        Ok(projector)
+        Projector::open(store).await?.catch_up().await
     }
 }
 

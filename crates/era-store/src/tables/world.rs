@@ -4,18 +4,17 @@
 use std::collections::VecDeque;
 use std::path::Path;
 
-use era_core::accounts::{Group, User};
 use era_core::bid::{Bid, Constraints, Request, Shape, Window};
-use era_core::cluster::{Pool, Rates};
+use era_core::cluster::Pool;
 use era_core::input::{NewNode, Terms};
 use era_core::job::{QueueTerms, TaskId};
-use era_core::market::MarketRules;
 use era_core::queue::{PolicyRule, Queue};
-use era_core::quota::Quota;
 use era_core::resources::{Capacity, Gpu, Resources};
-use era_core::settings::Settings;
-use era_core::units::{GroupId, JobId, Milli, Money, Name, NodeId, Span, Time, UserId};
-use era_core::{Command, Effect, Input, Reply, State, step};
+use era_core::units::{GroupId, JobId, Money, NodeId, Span, Time, UserId};
+use era_core::{Command, Effect, Input, Output, Reply, State};
+use era_drive::{Engine, EntryWriter, SiteBuilder};
+
+pub(super) use era_drive::name;
 
 use super::{Projector, Tables};
 use crate::journal::Segment;
@@ -30,13 +29,49 @@ pub(super) const BOB: UserId = UserId(2);
 pub(super) struct World {
     pub(super) store: Store,
     pub(super) now: Time,
-    state: State,
+    engine: Engine,
     launches: VecDeque<(TaskId, NodeId)>,
-    written: Vec<(i64, i64, String, String, Option<String>)>,
+    written: Written,
 }
 
-pub(super) fn name(text: &str) -> Name {
-    Name::new(text).unwrap()
+/// What goes into the journal next: number, time, input, events and note of each entry.
+#[derive(Default)]
+struct Written(Vec<(i64, i64, String, String, Option<String>)>);
+
+impl EntryWriter for Written {
+    type Note = Note;
+
+    fn input(&mut self, input: &Input, note: Option<Note>) {
+        let text = serde_json::to_string(input).unwrap();
+        let note = note.and_then(|note| note.write()).map(|note| note.get().to_owned());
+        self.0.push((input.seq.cast_signed(), input.at.0, text, String::new(), note));
+    }
+
+    fn output(&mut self, output: &Output, _: &State) {
+        self.0.last_mut().unwrap().3 = serde_json::to_string(&output.events).unwrap();
+    }
+}
+
+/// Two nodes of 8 cores, 64 GiB and 4 GPUs, two users with credits, and a queue.
+fn site() -> SiteBuilder {
+    let gpus = vec![Gpu { model: name("h100"), memory: 81_920 }; 4];
+    let capacity = Capacity { cpu: 8000, memory: 65_536, gpus, ..Capacity::default() };
+    let node = |called| NewNode::new(name(called), name("main"), capacity.clone());
+    let mut site = SiteBuilder {
+        pools: vec![Pool::new(name("main"))],
+        nodes: ["node-1", "node-2"].map(node).into(),
+        policies: vec![(name("fifo"), PolicyRule::Fifo)],
+        queues: vec![Queue::new(name("default"), name("fifo"))],
+        ..SiteBuilder::default()
+    };
+    for user in [ADA, BOB] {
+        site.user(user, GroupId(7), Money::credits(1000));
+    }
+    site
+}
+
+fn login(user: UserId) -> String {
+    if user == ADA { "ada" } else { "bob" }.to_owned()
 }
 
 /// A request of so many replicas with two GPUs each.
@@ -53,81 +88,37 @@ pub(super) fn gang(replicas: u32, minutes: i64, window: (Time, Time)) -> Request
 }
 
 impl World {
-    /// Two nodes of 8 cores, 64 GiB and 4 GPUs, two users with credits, and a queue.
     pub(super) async fn new(folder: &Path) -> World {
         let store = crate::testing::open(folder).await;
         let mut world = World {
             store,
             now: START,
-            state: State::new(Settings::default(), MarketRules::default()),
+            engine: Engine::new(State::default()),
             launches: VecDeque::new(),
-            written: Vec::new(),
+            written: Written::default(),
         };
-        world.furnish();
+        for command in site().commands() {
+            let note = match &command {
+                Command::PutGroup { .. } => {
+                    Note { group: Some("vision".into()), ..Note::default() }
+                }
+                Command::PutUser { user } => Note { user: Some(login(user.id)), ..Note::default() },
+                _ => Note::default(),
+            };
+            let reply = world.send(command.clone(), note);
+            assert!(!matches!(reply, Reply::Refused { .. }), "{command:?}: {reply:?}");
+        }
         world
     }
 
     /// Begins the journal with the state that all of it goes on from.
     pub(super) async fn begin(&self) {
-        let first = State::new(Settings::default(), MarketRules::default());
-        self.store.journal().begin_segment(&Segment::of(&first)).await.unwrap();
-    }
-
-    fn furnish(&mut self) {
-        let pool = Pool {
-            name: name("main"),
-            rates: Rates::default(),
-            closed_share: Milli(0),
-            level_caps: Default::default(),
-        };
-        self.done(Command::PutPool { pool }, Note::default());
-        let gpu = Gpu { model: name("h100"), memory: 81_920 };
-        let capacity =
-            Capacity { cpu: 8000, memory: 65_536, gpus: vec![gpu; 4], devices: Default::default() };
-        let node = |n: u32| NewNode {
-            name: name(&format!("node-{n}")),
-            pool: name("main"),
-            capacity: capacity.clone(),
-            labels: Default::default(),
-            rack: None,
-            domain: None,
-        };
-        let nodes = vec![node(1), node(2)];
-        self.send(Command::Join { nodes }, Note::default());
-        let group = Group { id: GroupId(7), level: 0, quota: Quota::default() };
-        let named = Note { group: Some("vision".into()), ..Note::default() };
-        self.done(Command::PutGroup { group }, named);
-        for (id, called) in [(ADA, "ada"), (BOB, "bob")] {
-            let user = User {
-                id,
-                group: GroupId(7),
-                level: 0,
-                group_admin: false,
-                quota: Quota::default(),
-            };
-            let note = Note { user: Some(called.into()), ..Note::default() };
-            self.done(Command::PutUser { user }, note);
-            self.done(Command::Grant { user: id, amount: Money::credits(1000) }, Note::default());
-        }
-        self.done(
-            Command::PublishPolicy { name: name("fifo"), rule: PolicyRule::Fifo },
-            Note::default(),
-        );
-        self.done(
-            Command::PutQueue { queue: Queue::new(name("default"), name("fifo")) },
-            Note::default(),
-        );
+        self.store.journal().begin_segment(&Segment::of(&State::default())).await.unwrap();
     }
 
     /// One input through the core and into the journal.
     pub(super) fn send(&mut self, command: Command, note: Note) -> Reply {
-        let seq = self.state.seq() + 1;
-        let input = Input { seq, at: self.now, command };
-        let text = serde_json::to_string(&input).unwrap();
-        let output = step(&mut self.state, input);
-        let events = serde_json::to_string(&output.events).unwrap();
-        let note = note.write().map(|note| note.get().to_owned());
-        self.written.push((seq.cast_signed(), self.now.0, text, events, note));
+        let output = self.engine.send(self.now, command, Some(note), &mut self.written);
         for effect in output.effects {
             if let Effect::Launch { task, node, .. } = effect {
                 self.launches.push_back((task, node));
@@ -150,7 +141,7 @@ impl World {
         let job = serde_json::json!({ "user": user, "name": called, "terms": terms });
         let job = serde_json::from_value(job).unwrap();
         let note = Note {
-            user: Some(if user == ADA { "ada" } else { "bob" }.into()),
+            user: Some(login(user)),
             group: Some("vision".into()),
             spec: serde_json::from_value(spec).unwrap(),
             received_ms: Some(self.now.0 - 3),
@@ -207,7 +198,7 @@ impl World {
     pub(super) fn start_all(&mut self) -> Vec<TaskId> {
         let tasks: Vec<TaskId> = self.launches.drain(..).map(|(task, _)| task).collect();
         for task in &tasks {
-            let parts = &self.state.job(task.job).unwrap().parts;
+            let parts = &self.engine.state().job(task.job).unwrap().parts;
             let mut growth = parts[usize::from(task.part)].extras().iter();
             let seat = growth.find(|extra| extra.rank == task.rank).map(|extra| extra.seat);
             let seen = Observation {
@@ -231,13 +222,13 @@ impl World {
 
     /// What a wallet holds by the core.
     pub(super) fn balance(&self, user: UserId) -> Money {
-        self.state.ledger().balance(era_core::ledger::Account::Wallet(user))
+        self.engine.state().ledger().balance(era_core::ledger::Account::Wallet(user))
     }
 
     /// What was sent so far, in the journal.
     pub(super) async fn flush(&mut self) {
         let mut transaction = self.store.durable().writer().begin().await.unwrap();
-        for (seq, at, input, events, note) in self.written.drain(..) {
+        for (seq, at, input, events, note) in self.written.0.drain(..) {
             sqlx::query("INSERT INTO journal (seq, at, input, events, note) VALUES (?,?,?,?,?)")
                 .bind(seq)
                 .bind(at)
@@ -254,8 +245,7 @@ impl World {
     /// The tables, up to what was sent so far.
     pub(super) async fn project(&mut self) -> Tables {
         self.flush().await;
-        let mut projector = Projector::open(&self.store).await.unwrap();
-        while projector.advance().await.unwrap().is_some() {}
+        Projector::open(&self.store).await.unwrap().catch_up().await.unwrap();
         Tables::new(&self.store)
     }
 }

@@ -106,9 +106,8 @@ pub(super) async fn write(data: &Path) -> Result<BenchHistory> {
     }
     drop(past);
     driver.stop().await?;
-    let mut projector = Projector::open(&store).await?;
-    while projector.advance().await?.is_some() {}
-    let (events, inputs) = (events(&store).await?, projector.cursor());
+    let inputs = Projector::open(&store).await?.catch_up().await?;
+    let events = events(&store).await?;
     store.close().await;
     ensure!(events >= EVENTS_MIN, "the past has {events} events only");
     Ok(BenchHistory { jobs: u64::from(jobs), events, inputs })

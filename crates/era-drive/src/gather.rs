@@ -2,36 +2,35 @@
 //!
 //! A transaction of many rows costs about as much as one of a single row. So a writer commits at
 //! once while little arrives, and under load waits a moment so that more goes into the same
-//! transaction. What is gathered, and what becomes of it, is not known here.
+//! transaction. What is gathered, and what becomes of it, is not known here: instants are counted
+//! from wherever the writer likes.
 
 use std::time::Duration;
-
-use tokio::time::Instant;
 
 /// How long a count goes on before the next begins.
 const WINDOW: Duration = Duration::from_millis(50);
 
 /// Counts what comes in.
-#[derive(Debug)]
-pub(crate) struct Gathering {
+#[derive(Clone, Debug)]
+pub struct Gathering {
     /// So many in a window are a load.
     load: usize,
     /// How long a wait is.
     pause: Duration,
-    begun: Instant,
+    begun: Duration,
     /// In the window that has begun, and in the one before.
     counts: [usize; 2],
 }
 
 impl Gathering {
     /// One that takes so many in 50 ms for a load, and waits for so long then.
-    pub(crate) fn new(load: usize, pause: Duration) -> Gathering {
-        Gathering { load, pause, begun: Instant::now(), counts: [0; 2] }
+    pub fn new(load: usize, pause: Duration) -> Gathering {
+        Gathering { load, pause, begun: Duration::ZERO, counts: [0; 2] }
     }
 
     /// Counts what came just now; says how long to wait for more before the next is taken.
-    pub(crate) fn came(&mut self, count: usize, now: Instant) -> Option<Duration> {
-        let since = now.saturating_duration_since(self.begun);
+    pub fn came(&mut self, count: usize, now: Duration) -> Option<Duration> {
+        let since = now.saturating_sub(self.begun);
         if since >= WINDOW {
             let before = if since < WINDOW * 2 { self.counts[0] } else { 0 };
             (self.counts, self.begun) = ([0, before], now);
@@ -50,19 +49,17 @@ mod tests {
     #[test]
     fn whoever_comes_alone_does_not_wait() {
         let mut gathering = Gathering::new(10, 5 * MS);
-        let begun = Instant::now();
         for n in 0..100 {
-            assert_eq!(gathering.came(1, begun + 6 * MS * n), None, "{n}");
+            assert_eq!(gathering.came(1, 6 * MS * n), None, "{n}");
         }
     }
 
     #[test]
     fn under_load_there_is_a_wait_and_soon_after_it_none() {
         let mut gathering = Gathering::new(10, 5 * MS);
-        let begun = Instant::now();
-        let told: Vec<_> = (0..100).map(|n| gathering.came(2, begun + MS * n)).collect();
+        let told: Vec<_> = (0..100).map(|n| gathering.came(2, MS * n)).collect();
         assert_eq!(told[0], None);
         assert!(told[5..].iter().all(|wait| *wait == Some(5 * MS)), "from one window to the next");
-        assert_eq!(gathering.came(1, begun + 300 * MS), None);
+        assert_eq!(gathering.came(1, 300 * MS), None);
     }
 }
