@@ -58,7 +58,7 @@ async fn watch_prices(app: &Services, posted: &Notify) {
     let mut prices = tokio::time::interval(PRICES_EVERY);
     loop {
         prices.tick().await;
-        if let Err(error) = news::look_at_prices(app).await {
+        if let Err(error) = watch::look_at_prices(app).await {
             tracing::error!(%error, "webhooks: prices could not be looked at");
         }
         posted.notify_one();

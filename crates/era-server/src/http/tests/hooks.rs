@@ -60,9 +60,9 @@ impl Taker {
 }
 
 /// Watches and delivers, until it is stopped.
-fn run(house: &House) -> (JoinHandle<()>, CancellationToken) {
+fn run(server: &TestServer) -> (JoinHandle<()>, CancellationToken) {
     let stop = CancellationToken::new();
-    let (app, journal) = (house.app.0.clone(), house.app.store.journal());
+    let (app, journal) = (server.app.0.clone(), server.app.store.journal());
     let running = era_app::webhook::run(app, journal, EgressPolicy::Anywhere, stop.clone());
     (tokio::spawn(running), stop)
 }
