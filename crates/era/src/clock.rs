@@ -17,3 +17,10 @@ pub(crate) fn timestamp() -> Timestamp {
 pub(crate) fn instant() -> Instant {
     Instant::now()
 }
+
+/// The clock of this machine, for what is started here and runs for long.
+#[cfg(unix)]
+#[expect(clippy::disallowed_methods, reason = "here a server, worker or supervisor gets its clock")]
+pub(crate) fn machine() -> era_cloud::clock::MachineClock {
+    era_cloud::clock::MachineClock::system()
+}

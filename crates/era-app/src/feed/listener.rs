@@ -93,7 +93,7 @@ impl Listener {
                 },
                 () = reached(self.pulse.due()) => {
                     self.pulse.told();
-                    return Some(Message::of(ClusterChange::Cluster.event()));
+                    return Some(Message::of(ClusterChange::Cluster.event(self.feed.clock.machine())));
                 }
             };
             match live {

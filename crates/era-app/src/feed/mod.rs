@@ -32,6 +32,7 @@ use tokio::sync::{Notify, Semaphore, broadcast, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use crate::clock::Clock;
 use crate::gather::Gathering;
 
 pub use house::{ClusterChange, Pulse};
@@ -97,6 +98,7 @@ pub struct FeedEvent {
 /// The feed, to listen to. A clone shares.
 #[derive(Clone)]
 pub struct Feed {
+    clock: Arc<dyn Clock>,
     tables: Tables,
     applied: watch::Receiver<u64>,
     /// Somebody waits for the tables.
@@ -114,10 +116,11 @@ impl Feed {
         store: &Store,
         committed: watch::Receiver<u64>,
         unseen_max: Duration,
+        clock: Arc<dyn Clock>,
     ) -> Result<(Feed, JoinHandle<()>), StoreError> {
         let projector = Projector::open(store).await?;
         let (applied, watched) = watch::channel(projector.cursor());
-        let feed = Feed::over(store, watched).await?;
+        let feed = Feed::over(store, watched, clock).await?;
         let follower = Follower { projector, committed, applied, feed: feed.clone(), unseen_max };
         Ok((feed, tokio::spawn(follower.run())))
     }
@@ -126,17 +129,23 @@ impl Feed {
     pub async fn read(
         store: &Store,
         committed: watch::Receiver<u64>,
+        clock: Arc<dyn Clock>,
     ) -> Result<(Feed, JoinHandle<()>), StoreError> {
         let (applied, watched) = watch::channel(Tables::new(store).cursor().await?);
-        let feed = Feed::over(store, watched).await?;
+        let feed = Feed::over(store, watched, clock).await?;
         let reader = reading::Reader { feed: feed.clone(), committed, applied };
         Ok((feed, tokio::spawn(reader.run())))
     }
 
-    async fn over(store: &Store, applied: watch::Receiver<u64>) -> Result<Feed, StoreError> {
+    async fn over(
+        store: &Store,
+        applied: watch::Receiver<u64>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Feed, StoreError> {
         let tables = Tables::new(store);
         let names = Arc::new(ArcSwap::from_pointee(NameIndex::load(&tables).await?));
         Ok(Feed {
+            clock,
             tables,
             applied,
             wanted: Arc::default(),
@@ -188,7 +197,7 @@ impl Feed {
     pub fn tell(&self, news: Option<ClusterChange>) {
         if let Some(news) = news {
             // Nobody listens: nobody misses it.
-            let _ = self.house.send((news, Message::of(news.event())));
+            let _ = self.house.send((news, Message::of(news.event(self.clock.machine()))));
         }
     }
 

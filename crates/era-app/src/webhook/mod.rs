@@ -34,7 +34,7 @@ const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
 /// Watches the journal and delivers until it is stopped. For the server's start to spawn.
 pub async fn run(app: Services, journal: Journal, reach: EgressPolicy, stop: CancellationToken) {
-    let mut deliveries = Deliveries::new(reach);
+    let mut deliveries = Deliveries::new(reach, app.clock.clone());
     tokio::select! {
         () = stop.cancelled() => {}
         () = work(&app, &journal, &mut deliveries) => {}

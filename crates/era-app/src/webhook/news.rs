@@ -9,7 +9,6 @@ use era_store::accounts::{DeliveryRow, WebhookRow};
 use era_store::journal::{Journal, Stored};
 
 use crate::Services;
-use crate::auth::now_ms;
 use crate::wire;
 
 /// Entries that are looked through at a time.
@@ -124,7 +123,7 @@ impl Watcher {
                 continue;
             }
             if is_below {
-                let now = now_ms();
+                let now = app.clock.machine().0;
                 let body = serde_json::json!({
                     "event": name(WebhookEvent::PriceBelow),
                     "at": wire::stamp(era_core::units::Time(now)),
@@ -162,7 +161,7 @@ async fn tell(
     hooks: &[WebhookRow],
 ) -> Result<Vec<DeliveryRow>, StoreError> {
     let state = app.driver.snapshot();
-    let now = now_ms();
+    let now = app.clock.machine().0;
     let mut told = Vec::new();
     for (place, event) in entry.events()?.iter().enumerate() {
         let Some(id) = event.job() else { continue };

@@ -53,6 +53,7 @@ pub use instance::{EngineNode, Instance, InstanceState, InstanceStatus, Mounted,
 pub use lease::LeaseTimes;
 pub use names::SiteId;
 
+use crate::clock::MachineClock;
 use crate::executor::{Executor, Order, Reports};
 use crate::isolate::Isolation;
 use crate::task::SupervisorSettings;
@@ -73,6 +74,8 @@ pub struct DockerOptions {
     pub data: PathBuf,
     /// How long after a node was told to be lost its tasks must be gone.
     pub fence: Span,
+    /// The clock of this machine.
+    pub clock: MachineClock,
 }
 
 /// The executor of an engine.
@@ -98,7 +101,7 @@ impl DockerExecutor {
         reports: Reports,
     ) -> Result<DockerExecutor, DockerError> {
         let data = options.data.clone();
-        let engine = DockerEngine::connect_for(&options.address, &data).await?;
+        let engine = DockerEngine::connect_for(&options.address, &data, options.clock).await?;
         // Only a cut can make a second run, and there is none between a server and its socket.
         let near = !engine.is_swarm() && matches!(options.address.endpoint, Endpoint::Unix(_));
         let times = if near { LeaseTimes::none() } else { LeaseTimes::within(options.fence) };

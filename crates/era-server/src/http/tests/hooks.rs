@@ -2,8 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 
-use era_app::auth::now_ms;
-use era_app::webhook::deliver::Deliveries;
+use era_app::webhook::deliver::{Deliveries, TRIES_MAX, pause_ms};
 use era_app::webhook::news::Watcher;
 use era_store::accounts::{DeliveryRow, WebhookRow};
 
@@ -24,7 +23,7 @@ impl Taker {
         let sent = tokio::spawn({
             let app = house.app.clone();
             async move {
-                let mut deliveries = Deliveries::new(EgressPolicy::Anywhere);
+                let mut deliveries = Deliveries::new(EgressPolicy::Anywhere, app.clock.clone());
                 loop {
                     deliveries.send_due(&app).await.unwrap();
                     if deliveries.is_idle() {
@@ -68,17 +67,22 @@ fn take(mut stream: TcpStream) -> Value {
 }
 
 async fn hook(house: &House, taker: &Taker, events: &str, below: Option<i64>) -> u64 {
+    let url = format!("http://{}/", taker.0.local_addr().unwrap());
+    hook_at(house, url, events, below).await
+}
+
+async fn hook_at(house: &House, url: String, events: &str, below: Option<i64>) -> u64 {
     let row = WebhookRow {
         id: 0,
         user: house.app.auth.directory().user_named("admin").unwrap().id.0,
-        url: format!("http://{}/", taker.0.local_addr().unwrap()),
+        url,
         events: events.to_owned(),
         pool: below.map(|_| "main".to_owned()),
         below,
         was_below: false,
         secret: "secret".to_owned(),
         last: None,
-        created: now_ms() - 1000,
+        created: house.app.clock.machine().0 - 1000,
     };
     house.app.auth.rows().add_webhook(&row).await.unwrap()
 }
@@ -153,8 +157,8 @@ async fn a_receiver_that_never_answers_holds_up_no_other_and_no_stop() {
         origin: origin.to_string(),
         body: json!({ "origin": origin }).to_string(),
         tries: 0,
-        due: now_ms() - 1000,
-        created: now_ms() - 1000,
+        due: house.app.clock.machine().0 - 1000,
+        created: house.app.clock.machine().0 - 1000,
     };
     let (dead, live) =
         (hook(&house, &silent, "job_started", None).await, hook(&house, &taker, "x", None).await);
@@ -181,4 +185,34 @@ async fn a_receiver_that_never_answers_holds_up_no_other_and_no_stop() {
     assert_eq!(told, [1, 2]);
     stop.cancel();
     tokio::time::timeout(Duration::from_secs(60), running).await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_nobody_takes_is_tried_again_later_each_time_and_given_up_in_the_end() {
+    let house = house_with(Wishes { clock_stands: true, ..Wishes::default() }).await;
+    let rows = house.app.auth.rows();
+    // Nobody listens there.
+    let webhook = hook_at(&house, "http://127.0.0.1:1/".to_owned(), "job_started", None).await;
+    let now = house.app.clock.machine().0;
+    let (origin, body) = ("1.0.job_started".to_owned(), "{}".to_owned());
+    let row = DeliveryRow { id: 0, webhook, origin, body, tries: 0, due: now, created: now };
+    rows.post(&[row], None).await.unwrap();
+    let mut deliveries = Deliveries::new(EgressPolicy::Anywhere, house.app.clock.clone());
+    let mut tries = 0;
+    while !rows.webhooks_due().await.unwrap().is_empty() {
+        let wait = deliveries.send_due(&house.app).await.unwrap();
+        if deliveries.is_idle() {
+            assert!(!wait.is_zero(), "it is due, and nothing is sent");
+            house.pass(Span(i64::try_from(wait.as_millis()).unwrap()));
+            continue;
+        }
+        deliveries.next_settled().await.unwrap();
+        tries += 1;
+        assert!(tries <= TRIES_MAX);
+    }
+    assert_eq!(tries, TRIES_MAX);
+    let passed = house.app.clock.machine().0 - now;
+    assert_eq!(passed, (0..TRIES_MAX - 1).map(pause_ms).sum::<i64>());
+    let last = rows.webhook(webhook).await.unwrap().unwrap().last.unwrap();
+    assert!(last.contains("given up"), "{last}");
 }
