@@ -9,7 +9,7 @@ use era_core::units::Time;
 use era_store::StoreError;
 use era_store::accounts::{AuditAsk, AuditRow};
 
-use crate::auth::{Caller, now_ms};
+use crate::auth::Caller;
 use crate::error::AppError;
 use crate::wire::stamp;
 use crate::{Services, paging};
@@ -39,7 +39,7 @@ pub(crate) async fn record(
 ) -> Result<(), StoreError> {
     let line = AuditRow {
         id: 0,
-        at: now_ms(),
+        at: services.clock.machine().0,
         who: who.chars().take(63).collect(),
         origin: from.to_string(),
         what: what.to_owned(),

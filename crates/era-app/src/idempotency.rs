@@ -10,7 +10,6 @@ use era_core::units::{Name, UserId};
 use era_store::accounts::{Claim, KeyedAnswer};
 
 use crate::Services;
-use crate::auth::now_ms;
 use crate::auth::token::hex;
 use crate::error::{AppError, Kind};
 
@@ -47,7 +46,12 @@ pub async fn claim(
     field: &str,
 ) -> Result<KeyUse, AppError> {
     let name = hex(blake3::hash(key.as_bytes()).as_bytes());
-    match services.auth.rows().claim_key(user.0, &name, fingerprint, now_ms()).await? {
+    match services
+        .auth
+        .rows()
+        .claim_key(user.0, &name, fingerprint, services.clock.machine().0)
+        .await?
+    {
         Claim::New => Ok(KeyUse::First(ClaimedKey { user, name })),
         Claim::Answered(answer) => Ok(KeyUse::Again(answer)),
         Claim::Other => {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use era_cloud::clock::MachineClock;
 use era_cloud::docker::{DockerEngine, DockerError, EngineAddress};
 
 /// The engine that builds and pushes images: the executor's, once that was reached, or one of its
@@ -10,19 +11,21 @@ use era_cloud::docker::{DockerEngine, DockerError, EngineAddress};
 #[derive(Clone, Default)]
 pub struct ImageEngine {
     reached: Arc<tokio::sync::OnceCell<DockerEngine>>,
-    own: Option<(EngineAddress, PathBuf)>,
+    own: Option<(EngineAddress, PathBuf, MachineClock)>,
 }
 
 impl ImageEngine {
     /// An engine of its own, for the site of this folder.
-    pub fn at(address: EngineAddress, folder: PathBuf) -> ImageEngine {
-        ImageEngine { reached: Arc::default(), own: Some((address, folder)) }
+    pub fn at(address: EngineAddress, folder: PathBuf, clock: MachineClock) -> ImageEngine {
+        ImageEngine { reached: Arc::default(), own: Some((address, folder, clock)) }
     }
 
     /// The engine; `None` where there is none.
     pub async fn reach(&self) -> Option<Result<DockerEngine, DockerError>> {
-        let Some((address, folder)) = &self.own else { return self.reached.get().cloned().map(Ok) };
-        let connect = || DockerEngine::connect_for(address, folder);
+        let Some((address, folder, clock)) = &self.own else {
+            return self.reached.get().cloned().map(Ok);
+        };
+        let connect = || DockerEngine::connect_for(address, folder, clock.clone());
         Some(self.reached.get_or_try_init(connect).await.cloned())
     }
 

@@ -11,7 +11,7 @@ use era_core::units::{Name, Time};
 use era_store::StoreError;
 use era_store::accounts::ImageRow;
 
-use crate::auth::{Caller, now_ms};
+use crate::auth::Caller;
 use crate::error::{AppError, Kind};
 use crate::wire::{Wrong, stamp};
 use crate::{Services, audit, paging};
@@ -54,7 +54,7 @@ pub async fn publish(
         name: new.name.clone(),
         details: serde_json::to_string(&new).map_err(|error| AppError::internal(&error))?,
         published_by: caller.name.clone(),
-        published: now_ms(),
+        published: services.clock.machine().0,
     };
     services.auth.rows().put_image(&row).await?;
     audit::note(services, &caller.name, from, "image.publish", &new.name, true).await;

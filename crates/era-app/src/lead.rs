@@ -266,7 +266,7 @@ mod tests {
         let [files, here, there] = [(); 3].map(|()| tempfile::tempdir().unwrap());
         let place = era_store::Place::folder(files.path());
         let open = async |folder: &Path| Store::open_at(folder, &place, None).await.unwrap();
-        let clock = || Arc::new(crate::clock::SystemClock);
+        let clock = || crate::clock::tests::of_this_machine();
         let (first, other) = (open(here.path()).await, open(there.path()).await);
         let lead = Lead::take(&first, clock()).await.unwrap();
         let error = Lead::take(&other, clock()).await.err().unwrap().to_string();

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::Services;
 use crate::answer::{done, refused};
 use crate::auth::Caller;
-use crate::clock::{Clock, SystemClock};
+use crate::clock::Clock;
 use crate::error::AppError;
 use crate::what_if;
 use crate::wire::{self, Wrong};
@@ -25,8 +25,8 @@ pub struct Moment<'a> {
 
 impl Moment<'_> {
     /// A state as it is asked now.
-    pub fn now(snapshot: &Snapshot) -> Moment<'_> {
-        Moment { snapshot, now: SystemClock.now().max(snapshot.now()) }
+    pub fn now<'a>(clock: &dyn Clock, snapshot: &'a Snapshot) -> Moment<'a> {
+        Moment { snapshot, now: clock.now().max(snapshot.now()) }
     }
 }
 
@@ -60,7 +60,7 @@ pub async fn hold(
 ) -> Result<Quoted, AppError> {
     let begun = Instant::now();
     let snapshot = services.driver.snapshot();
-    let Moment { now, .. } = Moment::now(&snapshot);
+    let Moment { now, .. } = Moment::now(&*services.clock, &snapshot);
     let bid = wire::bid(caller.user, asked)?;
     if asked.instead_of.is_some() {
         let both = Wrong::NotBoth { one: "hold", other: "instead_of" };

@@ -8,7 +8,7 @@ use era_api::secret::{NewSecret, SECRETS_MAX, Secret, VALUE_BYTES_MAX, is_name, 
 use era_core::units::Time;
 use era_store::secrets::SecretRow;
 
-use crate::auth::{Caller, now_ms};
+use crate::auth::Caller;
 use crate::error::{AppError, Kind};
 use crate::wire::{Wrong, shown, stamp};
 use crate::{Services, audit, paging};
@@ -45,7 +45,7 @@ pub async fn set(
         let kib = VALUE_BYTES_MAX >> 10;
         return Err(AppError::bad_field("value", Wrong::SecretValue { kib }));
     }
-    let (now, most) = (now_ms(), SECRETS_MAX as u32);
+    let (now, most) = (services.clock.machine().0, SECRETS_MAX as u32);
     let done = services.store.secrets().set(caller.user.0, &name, &value, now, most).await?;
     audit::note(services, &caller.name, from, "secret.set", &name, done).await;
     if !done {

@@ -9,8 +9,9 @@
 use std::io::Read;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::mpsc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
+use era_cloud::clock::MachineClock;
 use era_cloud::discover::{Machine, this_machine};
 use era_cloud::log::{LogDirective, LogReader, LogWriter, Only, Stream};
 use era_cloud::usage::{Idle, IdleRule, Sampler, Watched};
@@ -41,11 +42,6 @@ if torch.cuda.device_count():
     time.sleep(4)
 print('era: checkpoint done=8', flush=True)
 ";
-
-fn now() -> Time {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Time(i64::try_from(since.as_millis()).unwrap_or(0))
-}
 
 fn main() -> Result<ExitCode, Failed> {
     let machine = this_machine();
@@ -99,19 +95,20 @@ fn run_job(machine: &Machine, gpus: &[u8]) -> Result<Option<f64>, Failed> {
             }
         }
     };
+    let clock = MachineClock::system();
     let mut sampler = Sampler::new(&machine.gpus);
     let (mut idle, rule) =
         (Idle::default(), IdleRule { after: Span::from_s(2), ..IdleRule::default() });
     let status = loop {
-        let until = Instant::now() + Duration::from_secs(1);
-        while let Ok(bytes) = printed.recv_timeout(until.saturating_duration_since(Instant::now()))
+        let until = clock.steady() + Duration::from_secs(1);
+        while let Ok(bytes) = printed.recv_timeout(until.saturating_duration_since(clock.steady()))
         {
-            hear(log.write(Stream::Out, &bytes, now()));
+            hear(log.write(Stream::Out, &bytes, clock.now()));
         }
         // The reader has gone once the job has: the pause is kept all the same.
-        std::thread::sleep(until.saturating_duration_since(Instant::now()));
-        for (_, usage) in sampler.sample(std::slice::from_ref(&watched), now()) {
-            let (next, tell) = idle.look(&usage.gpus, now(), rule);
+        std::thread::sleep(until.saturating_duration_since(clock.steady()));
+        for (_, usage) in sampler.sample(std::slice::from_ref(&watched), clock.now()) {
+            let (next, tell) = idle.look(&usage.gpus, clock.now(), rule);
             idle = next;
             println!("usage: {usage:?}{}", if tell { " GPUs idle for long" } else { "" });
         }
@@ -119,7 +116,7 @@ fn run_job(machine: &Machine, gpus: &[u8]) -> Result<Option<f64>, Failed> {
             break status;
         }
     };
-    log.flush(now());
+    log.flush(clock.now());
     let lines = LogReader::open(&folder, Only::default())?.read(1000, 1 << 20, Time::MAX)?.len();
     println!("exit: {status}; {lines} lines of log");
     std::fs::remove_dir_all(&folder).or_else(|e| match e.kind() {

@@ -6,8 +6,9 @@
 use std::collections::VecDeque;
 use std::process::Command;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use era_cloud::clock::MachineClock;
 use era_cloud::local::{LocalExecutor, LocalOptions};
 use era_cloud::task::SupervisorSettings;
 use era_cloud::{Executor, ExecutorReport, Launch, Order, TaskLimits, TaskSpec};
@@ -15,6 +16,7 @@ use era_core::job::TaskId;
 use era_core::resources::Resources;
 use era_core::units::{JobId, NodeId, Time, UserId};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 type Failed = Box<dyn std::error::Error>;
 
@@ -24,9 +26,13 @@ fn main() -> Result<(), Failed> {
     match first.as_deref() {
         Some("--shim") => {
             let folder = arguments.next().unwrap_or_default();
-            return Ok(era_cloud::shim::run(folder.as_ref(), &["--keeper".into()])?);
+            return Ok(era_cloud::shim::run(
+                folder.as_ref(),
+                &["--keeper".into()],
+                MachineClock::system(),
+            )?);
         }
-        Some("--keeper") => return Ok(era_cloud::shim::keep()?),
+        Some("--keeper") => return Ok(era_cloud::shim::keep(MachineClock::system())?),
         _ => {}
     }
     let tasks: usize = first.map_or(Ok(10_000), |n| n.parse())?;

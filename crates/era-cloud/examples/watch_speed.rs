@@ -5,12 +5,17 @@
 #![allow(clippy::print_stdout)] // what it prints is what it is for
 
 use std::process::{Child, Command};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use era_cloud::clock::MachineClock;
 use era_cloud::log::{LogReader, LogWriter, Only, Stream};
 use era_cloud::usage::{Sampler, Watched};
 use era_core::job::TaskId;
 use era_core::units::{JobId, Time};
+
+fn since(begun: Instant) -> Duration {
+    MachineClock::system().steady() - begun
+}
 
 const BYTES: usize = 1 << 30;
 const TASKS: u64 = 200;
@@ -30,14 +35,14 @@ fn write_mb_s(line_bytes: usize, ends: bool) -> f64 {
     // As much as a pipe gives at a time.
     let piece = line.repeat((64 << 10) / line_bytes);
     let mut log = LogWriter::open(&folder, task(0), 256 << 20);
-    let begun = Instant::now();
+    let begun = MachineClock::system().steady();
     let mut written = 0;
     while written < BYTES {
         log.write(Stream::Out, &piece, Time(written as i64));
         written += piece.len();
     }
     drop(log);
-    let rate = written as f64 / 1e6 / begun.elapsed().as_secs_f64();
+    let rate = written as f64 / 1e6 / since(begun).as_secs_f64();
     // It is in the temporary folder all the same if this fails.
     let _ = std::fs::remove_dir_all(&folder);
     rate
@@ -52,7 +57,7 @@ fn read_mb_s() -> Result<f64, era_cloud::log::LogError> {
         log.write(Stream::Out, &piece, Time(n));
     }
     let mut reader = LogReader::open(&folder, Only::default())?;
-    let begun = Instant::now();
+    let begun = MachineClock::system().steady();
     let mut bytes = 0;
     loop {
         let entries = reader.read(1000, 1 << 20, Time::MAX)?;
@@ -61,7 +66,7 @@ fn read_mb_s() -> Result<f64, era_cloud::log::LogError> {
         }
         bytes += entries.iter().map(|entry| entry.text.len()).sum::<usize>();
     }
-    let rate = bytes as f64 / 1e6 / begun.elapsed().as_secs_f64();
+    let rate = bytes as f64 / 1e6 / since(begun).as_secs_f64();
     let _ = std::fs::remove_dir_all(&folder);
     Ok(rate)
 }
@@ -82,9 +87,9 @@ fn sample_ms() -> std::io::Result<f64> {
         .collect();
     let mut sampler = Sampler::new(&[]);
     let look = |n: i64| {
-        let begun = Instant::now();
+        let begun = MachineClock::system().steady();
         assert_eq!(sampler.sample(&watched, Time(n)).len(), watched.len());
-        begun.elapsed().as_secs_f64() * 1e3
+        since(begun).as_secs_f64() * 1e3
     };
     let least = (0..10).map(look).fold(f64::INFINITY, f64::min);
     for mut child in children {

@@ -6,6 +6,7 @@
 //! acknowledged. Prices, queues and users' rights are not known here.
 
 pub mod celery;
+pub mod clock;
 pub mod discover;
 pub mod docker;
 mod executor;

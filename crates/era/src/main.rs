@@ -5,6 +5,7 @@
 mod alone;
 mod bench;
 mod cli;
+mod clock;
 mod command;
 mod demo;
 mod job;

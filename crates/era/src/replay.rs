@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
@@ -20,6 +19,7 @@ use era_sim::run::policy_named;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
+use crate::clock::instant;
 use crate::names::BackfillName;
 
 /// Run a journal through the core again: exactly, or under another rule
@@ -120,7 +120,7 @@ impl Replay {
 
     fn exactly(&self, path: &Path) -> Result<()> {
         let bar = bar("replaying {pos} inputs · {elapsed}")?;
-        let start = Instant::now();
+        let start = instant();
         let replayed = verify(Reader::open(path)?, &mut |_| (), &mut |_| bar.inc(1));
         bar.finish_and_clear();
         let replayed = self.told(replayed)?;
@@ -147,7 +147,7 @@ impl Replay {
 
     fn otherwise(&self, path: &Path, rules: &RuleOverrides) -> Result<()> {
         let bar = bar("replaying {pos} inputs · {elapsed}")?;
-        let start = Instant::now();
+        let start = instant();
         let learned = learn(Reader::open(path)?, &|inputs| bar.set_position(inputs));
         bar.finish_and_clear();
         let (history, replayed) = self.told(learned)?;

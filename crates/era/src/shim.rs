@@ -17,12 +17,13 @@ pub(crate) struct Shim {
 
 impl Shim {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
+        let clock = crate::clock::machine();
         match &self.folder {
             Some(folder) if !self.keeper => {
                 let keeper = ["shim", "--keeper"].map(String::from);
-                Ok(era_cloud::shim::run(folder, &keeper)?)
+                Ok(era_cloud::shim::run(folder, &keeper, clock)?)
             }
-            _ => Ok(era_cloud::shim::keep()?),
+            _ => Ok(era_cloud::shim::keep(clock)?),
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -20,6 +19,7 @@ use era_sim::tune::{
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
+use crate::clock::instant;
 use crate::names::{BackfillName, EstimatesName};
 
 /// Search the weights of a priority formula on recorded work
@@ -79,7 +79,7 @@ pub(crate) struct Tune {
 
 impl Tune {
     pub(crate) fn run(self) -> Result<()> {
-        let start = Instant::now();
+        let start = instant();
         let objective = Objective::parse(&self.objective)?;
         let template = Template::parse(self.template.as_deref().unwrap_or(DEFAULT_TEMPLATE))?;
         let bench = self.bench()?;

@@ -16,9 +16,9 @@ use era_store::StoreError;
 use era_store::note::Note;
 use serde_json::value::RawValue;
 
+use super::Auth;
 use super::directory::{AccountDirectory, GroupEntry, UserEntry};
 use super::password::{self, BadPassword, HashError};
-use super::{Auth, now_ms};
 use crate::driver::{Handle, Unanswered};
 
 /// The group of those for whom no other is named.
@@ -160,7 +160,7 @@ impl Auth {
             name: wanted.name.clone(),
             level: wanted.level,
             storage_bytes: wanted.quota.storage_bytes,
-            created: now_ms(),
+            created: self.now_ms(),
         };
         let core = core::Group { id: group.id, level: group.level, quota };
         let note = names(None, &group.name);
@@ -203,7 +203,7 @@ impl Auth {
             password: hash,
             one_time: made.is_some(),
             storage_bytes: None,
-            created: now_ms(),
+            created: self.now_ms(),
         };
         let core = for_core(&user, Quota::UNLIMITED);
         let note = names(Some(&user.name), &self.directory().group_name(group));
@@ -301,7 +301,7 @@ impl Auth {
         let entry = directory.user(user).cloned();
         let unknown = || AccountError::Unknown { what: "user", name: user.0.to_string() };
         let entry = entry.ok_or_else(unknown)?;
-        let throttled = self.throttle(|t| t.attempt(&entry.name, from, now_ms()));
+        let throttled = self.throttle(|t| t.attempt(&entry.name, from, self.now_ms()));
         throttled.map_err(|wait_ms| AccountError::Throttled { wait_ms })?;
         let stored = Some(entry.password.clone());
         if !self.hasher.check(old.to_owned(), stored).await? {

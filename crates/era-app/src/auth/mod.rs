@@ -26,6 +26,8 @@ use arc_swap::ArcSwap;
 use era_store::accounts::AccountTables;
 use era_store::{Store, StoreError};
 
+use crate::clock::Clock;
+
 pub use accounts::AccountError;
 pub use accounts::grant;
 pub use caller::Caller;
@@ -39,6 +41,7 @@ use token::Tokens;
 
 /// All accounts of a server.
 pub struct Auth {
+    clock: Arc<dyn Clock>,
     rows: AccountTables,
     directory: ArcSwap<AccountDirectory>,
     tokens: Tokens,
@@ -56,13 +59,14 @@ pub struct Auth {
 
 impl Auth {
     /// Reads all accounts and live tokens.
-    pub async fn open(store: &Store) -> Result<Auth, StoreError> {
+    pub async fn open(store: &Store, clock: Arc<dyn Clock>) -> Result<Auth, StoreError> {
         let rows = store.accounts();
         // Read before what it is the revision of: what changes in between is read again.
         let revision = revision::KnownRevision::of(rows.revision().await?);
         let directory = AccountDirectory::read(rows.groups().await?, rows.users().await?)?;
-        let tokens = Tokens::of(rows.tokens(now_ms()).await?);
+        let tokens = Tokens::of(rows.tokens(clock.machine().0).await?);
         Ok(Auth {
+            clock,
             rows,
             directory: ArcSwap::from_pointee(directory),
             tokens,
@@ -98,7 +102,7 @@ impl Auth {
     /// Writes down when tokens were last used, and forgets those that have expired. For the
     /// server to call every minute or so.
     pub async fn tend(&self) -> Result<(), StoreError> {
-        let now = now_ms();
+        let now = self.now_ms();
         let (expired, used) = self.tokens.tend(self.tended.swap(now, Ordering::Relaxed), now);
         // Nothing is written for nothing: an idle server leaves the disk alone.
         if expired || !used.is_empty() {
@@ -106,9 +110,9 @@ impl Auth {
         }
         Ok(())
     }
-}
 
-/// The wall clock, in milliseconds since the epoch.
-pub fn now_ms() -> i64 {
-    crate::clock::machine().0
+    /// The machine's clock, in milliseconds since the epoch.
+    fn now_ms(&self) -> i64 {
+        self.clock.machine().0
+    }
 }

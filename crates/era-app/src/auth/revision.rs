@@ -13,10 +13,10 @@ use era_store::StoreError;
 use era_store::accounts::AccountLock;
 use tokio_util::sync::CancellationToken;
 
+use super::Auth;
 use super::accounts::AccountError;
 use super::directory::{AccountDirectory, UserEntry};
 use super::token::{self, LiveToken};
-use super::{Auth, now_ms};
 use crate::driver::Unanswered;
 
 /// How often it is looked whether somebody changed something.
@@ -108,7 +108,7 @@ impl Auth {
         }
         let directory =
             AccountDirectory::read(self.rows.groups().await?, self.rows.users().await?)?;
-        self.tokens.replace(self.rows.tokens(now_ms()).await?);
+        self.tokens.replace(self.rows.tokens(self.now_ms()).await?);
         self.directory.store(Arc::new(directory));
         self.revision.number.store(revision, Ordering::Relaxed);
         Ok(())
@@ -130,7 +130,7 @@ impl Auth {
             return Ok(known);
         }
         let looks_right = token::recognise(presented).is_some();
-        if !looks_right || !self.revision.may_look_up(now_ms().div_euclid(1000)) {
+        if !looks_right || !self.revision.may_look_up(self.now_ms().div_euclid(1000)) {
             return Ok(None);
         }
         // Whoever made it has left word of that.

@@ -11,7 +11,7 @@ use era_store::accounts::TokenRow;
 use super::Caller;
 use super::password::HashError;
 use super::token::{self, LiveToken};
-use super::{Auth, UserEntry, now_ms};
+use super::{Auth, UserEntry};
 
 /// Most live tokens and sessions of an account.
 pub const TOKENS_MAX: usize = 200;
@@ -101,7 +101,8 @@ impl Auth {
         login: &era_api::account::Login,
         from: IpAddr,
     ) -> Result<(Arc<UserEntry>, Issued), LoginError> {
-        let throttled = self.throttle(|throttle| throttle.attempt(&login.user, from, now_ms()));
+        let throttled =
+            self.throttle(|throttle| throttle.attempt(&login.user, from, self.now_ms()));
         throttled.map_err(|wait_ms| LoginError::Throttled { wait_ms })?;
         self.before_login().await?;
         let user = self.directory().user_named(&login.user).cloned();
@@ -128,7 +129,7 @@ impl Auth {
 
     /// Makes a token for an account.
     pub async fn issue(&self, user: &UserEntry, wanted: NewSession) -> Result<Issued, LoginError> {
-        let now = now_ms();
+        let now = self.now_ms();
         let secret = format!("{}{}", token::PREFIX, token::secret()?);
         let (id, hash) = token::recognise(&secret).ok_or(LoginError::Wrong)?;
         let row = TokenRow {
@@ -162,7 +163,7 @@ impl Auth {
 
     /// The live token behind what somebody presents, and its account.
     pub fn session(&self, presented: &str) -> Option<(Arc<UserEntry>, Arc<LiveToken>)> {
-        let live = self.tokens.find(presented, now_ms())?;
+        let live = self.tokens.find(presented, self.now_ms())?;
         let user = self.directory.load().user(live.user).filter(|user| user.enabled).cloned()?;
         Some((user, live))
     }
@@ -176,12 +177,12 @@ impl Auth {
     /// Whether a token that was found before is good still.
     pub fn is_good(&self, live: &LiveToken) -> bool {
         let enabled = self.directory.load().user(live.user).is_some_and(|user| user.enabled);
-        enabled && self.tokens.has(live, now_ms())
+        enabled && self.tokens.has(live, self.now_ms())
     }
 
     /// All live tokens of an account, by their public names.
     pub fn tokens_of(&self, user: UserId) -> Vec<Arc<LiveToken>> {
-        self.tokens.of_user(user, now_ms())
+        self.tokens.of_user(user, self.now_ms())
     }
 
     /// Ends a token.

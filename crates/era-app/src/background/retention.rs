@@ -61,7 +61,8 @@ mod tests {
     use era_store::samples::{NewSample, SeriesAsk};
 
     use super::*;
-    use crate::clock::{Clock, SystemClock};
+    use crate::clock::Clock;
+    use crate::clock::tests::of_this_machine;
     use crate::feed::tests::Site;
 
     fn told(job: u64, at: Time) -> NewSample {
@@ -72,7 +73,7 @@ mod tests {
     #[tokio::test]
     async fn what_jobs_left_and_told_goes_when_its_time_is_over_and_not_before() {
         let (day, folder) = (Duration::from_secs(86_400), tempfile::tempdir().unwrap());
-        let now = SystemClock.now();
+        let now = of_this_machine().now();
         let long = Retention { outputs: Some(30 * day), samples: Some(30 * day) };
         let none = Retention { outputs: Some(Duration::ZERO), samples: Some(30 * day) };
         let site = Site::keeping(folder.path(), long).await;

@@ -17,6 +17,7 @@ use std::time::Duration;
 use era_cloud::celery::bus::{Bus, BusError};
 use era_cloud::celery::fence::LeaseFence;
 use era_cloud::celery::names::RedisAddress;
+use era_cloud::clock::MachineClock;
 use era_cloud::settings::{self, Values};
 use era_store::StoreError;
 use era_store::journal::Journal;
@@ -50,10 +51,16 @@ impl From<BusError> for FeedError {
 }
 
 /// Feeds Redis until the server stops. For the server's start to spawn.
-pub async fn run(app: Services, journal: Journal, address: RedisAddress, stop: CancellationToken) {
+pub async fn run(
+    app: Services,
+    journal: Journal,
+    address: RedisAddress,
+    clock: MachineClock,
+    stop: CancellationToken,
+) {
     let work = async {
         loop {
-            match Bus::connect(&address).await {
+            match Bus::connect(&address, clock.clone()).await {
                 Ok(bus) => {
                     let pen = fence::pen(bus, app.store.lease());
                     let jobs = accepted::AcceptedJobs::new(&app, journal.clone(), &pen);

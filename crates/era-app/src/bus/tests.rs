@@ -39,7 +39,7 @@ impl Redis {
         };
         let address = RedisAddress::read(&format!("redis://127.0.0.1:{port}/0")).unwrap();
         for _ in 0..600 {
-            if let Ok(bus) = Bus::connect(&address).await {
+            if let Ok(bus) = Bus::connect(&address, crate::clock::tests::machine()).await {
                 return Some(Redis { process, _folder: folder, bus });
             }
             tokio::time::sleep(Duration::from_millis(50)).await;

@@ -298,7 +298,7 @@ async fn a_clock_that_steps_back_does_not_turn_time_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_that_may_start_later_starts_then_by_itself() {
     let folder = tempfile::tempdir().unwrap();
-    let clock = Arc::new(crate::clock::SystemClock);
+    let clock = crate::clock::tests::of_this_machine();
     let (_store, driver, mut releases) = start(folder.path(), clock.clone()).await;
     let handle = driver.handle();
     furnish(&handle).await;

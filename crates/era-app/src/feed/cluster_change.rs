@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use era_api::event::EventView;
-use era_core::units::{GroupId, UserId};
+use era_core::units::{GroupId, Time, UserId};
 use era_store::tables::VisibleJobs;
 use tokio::time::Instant;
 
@@ -36,7 +36,7 @@ impl ClusterChange {
     }
 
     /// As it is told.
-    pub fn event(self) -> EventView {
+    pub fn event(self, at: Time) -> EventView {
         let (kind, sentence) = match self {
             ClusterChange::Data => ("data_changed", "Data sets changed."),
             ClusterChange::Account(..) => ("account_changed", "Accounts or groups changed."),
@@ -47,7 +47,7 @@ impl ClusterChange {
         };
         EventView {
             id: String::new(),
-            at: crate::wire::stamp(crate::clock::machine()),
+            at: crate::wire::stamp(at),
             event: kind.to_owned(),
             job: None,
             user: None,
@@ -93,7 +93,7 @@ mod tests {
             ClusterChange::Cluster.is_for(VisibleJobs::Own(UserId(1)))
                 && ClusterChange::Cluster.is_for(VisibleJobs::All)
         );
-        let told = ClusterChange::Cluster.event();
+        let told = ClusterChange::Cluster.event(Time(7));
         assert_eq!((told.event.as_str(), told.job, told.user), ("cluster_changed", None, None));
         assert!(told.id.is_empty() && told.parameters.is_empty());
     }

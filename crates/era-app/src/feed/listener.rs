@@ -86,7 +86,7 @@ impl Listener {
                 },
                 () = reached(self.pulse.due()) => {
                     self.pulse.told();
-                    return Some(Message::of(ClusterChange::Cluster.event()));
+                    return Some(Message::of(ClusterChange::Cluster.event(self.feed.clock.machine())));
                 }
             };
             match live {

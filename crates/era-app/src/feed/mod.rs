@@ -32,6 +32,7 @@ use era_store::{Store, StoreError};
 use tokio::sync::{Notify, Semaphore, broadcast, watch};
 use tokio::task::JoinHandle;
 
+use crate::clock::Clock;
 use crate::follow::{Following, follow};
 
 pub use cluster_change::{ClusterChange, Pulse};
@@ -99,6 +100,7 @@ pub struct FeedEvent {
 /// The feed, to listen to. A clone shares.
 #[derive(Clone)]
 pub struct Feed {
+    clock: Arc<dyn Clock>,
     tables: Tables,
     applied: watch::Receiver<u64>,
     /// Somebody waits for the tables.
@@ -116,9 +118,10 @@ impl Feed {
         store: &Store,
         committed: watch::Receiver<u64>,
         unseen_max: Duration,
+        clock: Arc<dyn Clock>,
     ) -> Result<(Feed, JoinHandle<()>), StoreError> {
         let projector = Projector::open(store).await?;
-        let (feed, applied) = Feed::over(store).await?;
+        let (feed, applied) = Feed::over(store, clock).await?;
         let rules = FollowRules {
             linger: unseen_max,
             load: LOAD,
@@ -134,8 +137,9 @@ impl Feed {
     pub async fn read(
         store: &Store,
         committed: watch::Receiver<u64>,
+        clock: Arc<dyn Clock>,
     ) -> Result<(Feed, JoinHandle<()>), StoreError> {
-        let (feed, applied) = Feed::over(store).await?;
+        let (feed, applied) = Feed::over(store, clock).await?;
         let reader = reading::TableReader { feed: feed.clone(), applied };
         Ok((feed.clone(), feed.spawn(reader, reading::RULES, committed)))
     }
@@ -158,11 +162,15 @@ impl Feed {
     }
 
     /// One over the tables as they are, and what says how far they are told.
-    async fn over(store: &Store) -> Result<(Feed, watch::Sender<u64>), StoreError> {
+    async fn over(
+        store: &Store,
+        clock: Arc<dyn Clock>,
+    ) -> Result<(Feed, watch::Sender<u64>), StoreError> {
         let tables = Tables::new(store);
         let (told, applied) = watch::channel(tables.cursor().await?);
         let names = Arc::new(ArcSwap::from_pointee(NameIndex::load(&tables).await?));
         let feed = Feed {
+            clock,
             tables,
             applied,
             wanted: Arc::default(),
@@ -215,7 +223,7 @@ impl Feed {
     pub fn tell(&self, change: Option<ClusterChange>) {
         if let Some(change) = change {
             // Nobody listens: nobody misses it.
-            let _ = self.changes.send((change, Message::of(change.event())));
+            let _ = self.changes.send((change, Message::of(change.event(self.clock.machine()))));
         }
     }
 

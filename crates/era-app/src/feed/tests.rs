@@ -1,7 +1,6 @@
 //! The feed behind a real driver on a real store.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use era_core::accounts::{Group, User};
@@ -17,7 +16,7 @@ use era_store::tables::{EventRow, JobQuery, VisibleJobs};
 use era_store::{Note, Store};
 use serde_json::{Value, json};
 
-use crate::clock::SystemClock;
+use crate::clock::tests::of_this_machine;
 use crate::driver::{Driver, Releases, SegmentRules};
 use crate::feed::Feed;
 use crate::{Parts, Services};
@@ -82,17 +81,17 @@ impl Site {
         let store = Store::open(folder).await.unwrap();
         let journal = store.journal();
         let fresh = State::default();
+        let clock = of_this_machine();
         let (driver, releases) =
-            Driver::start(journal, Arc::new(SystemClock), SegmentRules::default(), fresh)
-                .await
-                .unwrap();
+            Driver::start(journal, clock.clone(), SegmentRules::default(), fresh).await.unwrap();
         let handle = driver.handle();
-        let feed = Feed::start(&store, handle.committed(), unseen_max);
+        let feed = Feed::start(&store, handle.committed(), unseen_max, clock.clone());
         let (feed, _) = feed.await.unwrap();
-        let auth = crate::auth::Auth::open(&store).await.unwrap();
-        let files = era_store::files::Files::open(&store, keep);
+        let auth = crate::auth::Auth::open(&store, clock.clone()).await.unwrap();
+        let files =
+            era_store::files::Files::open(&store, keep, crate::clock::millis(clock.clone()));
         let app = Services::new(Parts {
-            clock: Arc::new(SystemClock),
+            clock: clock.clone(),
             driver: handle,
             store,
             auth,
@@ -100,12 +99,7 @@ impl Site {
             feed,
             asks: crate::asks::Asking::default(),
             laboratory: None,
-            lab: crate::lab::Lab::open(
-                folder.join("lab"),
-                "/bin/false".into(),
-                Arc::new(SystemClock),
-            )
-            .unwrap(),
+            lab: crate::lab::Lab::open(folder.join("lab"), "/bin/false".into(), clock).unwrap(),
             files: files.unwrap(),
             images: Default::default(),
             runs_images: false,

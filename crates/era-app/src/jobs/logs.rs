@@ -5,6 +5,7 @@
 //! the offset of a line means the same to whoever asks.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use era_api::Page;
@@ -16,7 +17,7 @@ use era_core::units::{JobId, Span, Time};
 use super::view::is_over;
 use crate::Services;
 use crate::auth::Caller;
-use crate::clock::{Clock, SystemClock};
+use crate::clock::Clock;
 use crate::error::AppError;
 use crate::visibility;
 use crate::wire::{Wrong, stamp};
@@ -74,8 +75,8 @@ pub async fn page(
     let (begin, count) = lines(filter)?;
     let job = visibility::job(services, caller, id).await?.id;
     let (folder, only) = (folder(services, job), only(filter));
-    let is_over = is_over(services, job);
-    off_runtime(move || read_page(&folder, only, begin, count, is_over)).await
+    let (is_over, now) = (is_over(services, job), services.clock.now());
+    off_runtime(move || read_page(&folder, only, begin, count, is_over, now)).await
 }
 
 /// All of a log as a text, from an offset on.
@@ -87,7 +88,12 @@ pub async fn text(
 ) -> Result<LogText, AppError> {
     lines(filter)?;
     let job = visibility::job(services, caller, id).await?.id;
-    Ok(LogText::of(folder(services, job), only(filter), filter.from.unwrap_or(0)))
+    Ok(LogText::of(
+        folder(services, job),
+        only(filter),
+        filter.from.unwrap_or(0),
+        services.clock.now(),
+    ))
 }
 
 /// Lines as they come, from an offset on, until the job is over.
@@ -100,7 +106,8 @@ pub async fn follow(
     let job = visibility::job(services, caller, id).await?.id;
     let (folder, of) = (folder(services, job), services.clone());
     let over = move || is_over(&of, job);
-    Ok(LogTail::of(folder, only(filter), filter.from.unwrap_or(0), over))
+    let clock = services.clock.clone();
+    Ok(LogTail::of(folder, only(filter), filter.from.unwrap_or(0), clock, over))
 }
 
 /// Where a job's logs are.
@@ -119,10 +126,10 @@ async fn off_runtime<T: Send + 'static>(
 }
 
 /// Until when what is there is settled.
-fn settled(reader: &LogReader, is_over: bool) -> Time {
+fn settled(reader: &LogReader, is_over: bool, now: Time) -> Time {
     match is_over || reader.tasks_merged() < 2 {
         true => Time::MAX,
-        false => SystemClock.now() - SETTLED_AFTER,
+        false => now - SETTLED_AFTER,
     }
 }
 
@@ -132,9 +139,10 @@ fn read_page(
     begin: Begin,
     count: usize,
     is_over: bool,
+    now: Time,
 ) -> Result<Page<LogLine>, LogError> {
     let mut reader = LogReader::open(folder, only)?;
-    let until = settled(&reader, is_over);
+    let until = settled(&reader, is_over, now);
     match begin {
         Begin::At(from) => reader.seek(from)?,
         Begin::Last => reader.seek_last(count, PAGE_BYTES_MAX as u64, until)?,
@@ -164,9 +172,9 @@ fn line(entry: LogEntry) -> LogLine {
 pub struct LogText(Option<Printed>);
 
 impl LogText {
-    /// The log in a folder, from an offset on.
-    pub fn of(folder: PathBuf, only: Only, from: u64) -> LogText {
-        LogText(Some(Printed::Unread { folder, only, from }))
+    /// The log in a folder, from an offset on, as it is now.
+    pub fn of(folder: PathBuf, only: Only, from: u64, now: Time) -> LogText {
+        LogText(Some(Printed::Unread { folder, only, from, until: now }))
     }
 
     /// The next piece; nothing at the end, or after a failure.
@@ -192,7 +200,7 @@ impl LogText {
 /// A log that is read as a text.
 enum Printed {
     /// Nothing of it yet.
-    Unread { folder: PathBuf, only: Only, from: u64 },
+    Unread { folder: PathBuf, only: Only, from: u64, until: Time },
     /// Up to where the reader is. What comes while it is read is left for the next time, else one
     /// could read for ever.
     Read { reader: LogReader, text: Text, until: Time },
@@ -202,11 +210,11 @@ impl Printed {
     /// The next piece, and what is left; nothing at the end.
     fn piece(self) -> Result<Option<(Vec<u8>, Printed)>, LogError> {
         let (mut reader, mut text, until) = match self {
-            Printed::Unread { folder, only, from } => {
+            Printed::Unread { folder, only, from, until } => {
                 let mut reader = LogReader::open(&folder, only)?;
                 reader.seek(from)?;
                 let text = Text { with_rank: reader.tasks_merged() > 1, open: None };
-                (reader, text, SystemClock.now())
+                (reader, text, until)
             }
             Printed::Read { reader, text, until } => (reader, text, until),
         };
@@ -252,6 +260,7 @@ pub struct LogTail {
     /// Until the first look, which log it is, and from which offset on.
     unread: Option<(PathBuf, Only, u64)>,
     reader: Option<LogReader>,
+    clock: Arc<dyn Clock>,
     over: Box<dyn Fn() -> bool + Send + Sync>,
     was_over: bool,
 }
@@ -262,10 +271,11 @@ impl LogTail {
         folder: PathBuf,
         only: Only,
         from: u64,
+        clock: Arc<dyn Clock>,
         over: impl Fn() -> bool + Send + Sync + 'static,
     ) -> LogTail {
         let unread = Some((folder, only, from));
-        LogTail { unread, reader: None, over: Box::new(over), was_over: false }
+        LogTail { unread, reader: None, clock, over: Box::new(over), was_over: false }
     }
 
     /// What came since the last look, or no lines where nothing did; nothing once it is over and
@@ -278,6 +288,7 @@ impl LogTail {
         }
         self.was_over = is_over;
         let (unread, reader) = (self.unread.take(), self.reader.take());
+        let now = self.clock.now();
         let read = off_runtime(move || {
             let reader = match unread {
                 Some((folder, only, from)) => {
@@ -289,7 +300,7 @@ impl LogTail {
             };
             let Some(mut reader) = reader else { return Ok(None) };
             reader.refresh()?;
-            let until = settled(&reader, is_over);
+            let until = settled(&reader, is_over, now);
             let entries = reader.read(PAGE_MAX as usize, PAGE_BYTES_MAX, until)?;
             Ok(Some((reader, entries)))
         });

@@ -1,5 +1,5 @@
 use super::*;
-use crate::clock::SystemClock;
+use crate::clock::tests::of_this_machine;
 
 fn simulate(policies: &[&str], jobs: u64) -> LabAsk {
     let policies = policies.iter().map(|&policy| policy.to_owned()).collect();
@@ -38,8 +38,7 @@ fn a_command_is_one_word_for_each_thing_that_was_asked() {
 #[test]
 fn runs_wait_in_a_row_of_limited_length_and_are_found_again() {
     let folder = tempfile::tempdir().unwrap();
-    let open =
-        || Lab::open(folder.path().into(), "/bin/false".into(), Arc::new(SystemClock)).unwrap();
+    let open = || Lab::open(folder.path().into(), "/bin/false".into(), of_this_machine()).unwrap();
     let lab = open();
     for _ in 0..WAITING_MAX {
         lab.ask(simulate(&["fifo"], 10), Some("ada".into())).unwrap();

@@ -171,7 +171,9 @@ impl Orders {
         tracing::warn!(%task, problem, "a task cannot be started");
         let (folder, line) =
             (self.specs.folder(task.job), format!("the task was not started: {problem}"));
-        let noted = tokio::task::spawn_blocking(move || era_cloud::log::note(&folder, task, &line));
+        let now = self.clock.machine();
+        let noted =
+            tokio::task::spawn_blocking(move || era_cloud::log::note(&folder, task, &line, now));
         // What is wrong is told with its end in any case.
         let _ = noted.await;
         let at_ms = self.clock.now().0;

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::link::Contact;
 use super::{Replica, inbox};
-use crate::clock::SystemClock;
+use crate::clock::tests::of_this_machine;
 use crate::driver::{Driver, Handle, Releases, SegmentRules, Unanswered};
 
 /// Whoever leads, and what it takes to be asked.
@@ -44,7 +44,7 @@ impl Leader {
         }
         let fresh = State::new(Settings::default(), MarketRules::default());
         let (driver, releases) =
-            Driver::start(store.journal(), Arc::new(SystemClock), SegmentRules::default(), fresh)
+            Driver::start(store.journal(), of_this_machine(), SegmentRules::default(), fresh)
                 .await
                 .unwrap();
         let stop = CancellationToken::new();

@@ -113,7 +113,7 @@ fn misread(field: &str, error: &serde_json::Error) -> AppError {
 fn on_terms(app: &Services, caller: &Caller, job: &JobSpec) -> Result<Option<Credits>, AppError> {
     let asked = wire::new_job(caller.user, job)?;
     let snapshot = app.driver.snapshot();
-    let Moment { snapshot, now } = Moment::now(&snapshot);
+    let Moment { snapshot, now } = Moment::now(&*app.clock, &snapshot);
     let judged = || -> Result<(), Refusal> {
         asked.check_number()?;
         match &asked.terms {

@@ -4,6 +4,7 @@
 //! else; a receiver that does not answer at all is left alone for a while.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use era_store::StoreError;
@@ -14,7 +15,7 @@ use ureq::unversioned::transport::DefaultConnector;
 
 use super::sign;
 use crate::Services;
-use crate::auth::now_ms;
+use crate::clock::Clock;
 use crate::egress::{EgressPolicy, GuardedResolver};
 
 /// How long a receiver may take.
@@ -51,6 +52,7 @@ pub fn pause_ms(tries: u32) -> i64 {
 
 /// Whatever is on its way.
 pub struct Deliveries {
+    clock: Arc<dyn Clock>,
     agent: Agent,
     sending: JoinSet<Settled>,
     /// Webhooks to which something is on its way.
@@ -67,16 +69,16 @@ type CameTo = Result<u16, String>;
 
 impl Deliveries {
     /// Nothing yet.
-    pub fn new(egress: EgressPolicy) -> Deliveries {
+    pub fn new(egress: EgressPolicy, clock: Arc<dyn Clock>) -> Deliveries {
         let (sending, busy, resting) = Default::default();
-        Deliveries { agent: agent(egress), sending, busy, resting }
+        Deliveries { clock, agent: agent(egress), sending, busy, resting }
     }
 
     /// Sends what is due and can be sent, and says for how long nothing more can. Does not wait
     /// for receivers.
     pub async fn send_due(&mut self, app: &Services) -> Result<Duration, StoreError> {
         let rows = app.auth.rows();
-        let now = now_ms();
+        let now = self.clock.machine().0;
         let rests = |id: &u64| self.resting.get(id).is_some_and(|(_, until)| *until > now);
         let mut next = self.resting.values().map(|(_, until)| *until).filter(|u| *u > now).min();
         for (webhook, due) in rows.webhooks_due().await? {
@@ -95,7 +97,7 @@ impl Deliveries {
             let Some(hook) = rows.webhook(webhook).await? else { continue };
             let agent = self.agent.clone();
             self.busy.insert(webhook);
-            self.sending.spawn(carry(rows.clone(), agent, hook, delivery));
+            self.sending.spawn(carry(rows.clone(), agent, self.clock.clone(), hook, delivery));
         }
         let wait = next.map_or(i64::MAX, |next| next.saturating_sub(now));
         Ok(Duration::from_millis(wait.max(0).unsigned_abs()).min(LONGEST))
@@ -133,7 +135,7 @@ impl Deliveries {
             return;
         }
         let (times, until) = self.resting.entry(webhook).or_default();
-        *until = now_ms() + pause_ms(*times).min(REST_MAX_MS);
+        *until = self.clock.machine().0 + pause_ms(*times).min(REST_MAX_MS);
         *times += 1;
     }
 }
@@ -142,21 +144,23 @@ impl Deliveries {
 async fn carry(
     rows: AccountTables,
     agent: Agent,
+    clock: Arc<dyn Clock>,
     hook: WebhookRow,
     delivery: DeliveryRow,
 ) -> Settled {
     let id = hook.id;
+    let told = clock.clone();
     let sent = tokio::task::spawn_blocking(move || {
-        let came_to = send(&agent, &hook, &delivery);
+        let came_to = send(&agent, &*told, &hook, &delivery);
         (delivery, came_to)
     });
     let Ok((delivery, came_to)) = sent.await else { return (id, false, Ok(())) };
     let answered = came_to.is_ok();
-    (id, answered, settle(&rows, &delivery, came_to).await)
+    (id, answered, settle(&rows, &*clock, &delivery, came_to).await)
 }
 
-fn send(agent: &Agent, hook: &WebhookRow, delivery: &DeliveryRow) -> CameTo {
-    let at = now_ms().div_euclid(1000);
+fn send(agent: &Agent, clock: &dyn Clock, hook: &WebhookRow, delivery: &DeliveryRow) -> CameTo {
+    let at = clock.machine().0.div_euclid(1000);
     let response = agent
         .post(&hook.url)
         .header("content-type", "application/json")
@@ -169,6 +173,7 @@ fn send(agent: &Agent, hook: &WebhookRow, delivery: &DeliveryRow) -> CameTo {
 
 async fn settle(
     rows: &AccountTables,
+    clock: &dyn Clock,
     delivery: &DeliveryRow,
     came_to: CameTo,
 ) -> Result<(), StoreError> {
@@ -184,12 +189,12 @@ async fn settle(
     }
     if !answered {
         // Each that waits behind it would wait for its own try: too old is too old.
-        rows.give_up(delivery.webhook, now_ms() - WAITS_MAX_MS).await?;
+        rows.give_up(delivery.webhook, clock.machine().0 - WAITS_MAX_MS).await?;
     }
     if delivery.tries + 1 >= TRIES_MAX {
         return rows.delivered(delivery, &format!("given up: {words}")).await;
     }
-    rows.try_again(delivery, now_ms() + pause_ms(delivery.tries), &words).await
+    rows.try_again(delivery, clock.machine().0 + pause_ms(delivery.tries), &words).await
 }
 
 #[cfg(test)]

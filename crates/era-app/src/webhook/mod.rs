@@ -34,7 +34,7 @@ const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
 /// Watches the journal and delivers until it is stopped. For the server's start to spawn.
 pub async fn run(app: Services, journal: Journal, egress: EgressPolicy, stop: CancellationToken) {
-    let mut deliveries = Deliveries::new(egress);
+    let mut deliveries = Deliveries::new(egress, app.clock.clone());
     let posted = Arc::new(Notify::new());
     let watcher = Watcher::new(app.clone(), journal, Arc::clone(&posted));
     tokio::select! {

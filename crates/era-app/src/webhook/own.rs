@@ -8,7 +8,7 @@ use era_api::{Credits, Page};
 use era_store::accounts::WebhookRow;
 
 use super::watch::name;
-use crate::auth::{Caller, now_ms, token};
+use crate::auth::{Caller, token};
 use crate::egress::check_url;
 use crate::error::{AppError, Kind};
 use crate::wire::{self, Wrong};
@@ -75,7 +75,7 @@ pub async fn make(
         was_below: false,
         secret: token::secret()?,
         last: None,
-        created: now_ms(),
+        created: services.clock.machine().0,
     };
     row.id = rows.add_webhook(&row).await?;
     audit::note(services, &caller.name, from, "webhook.create", &row.url, true).await;

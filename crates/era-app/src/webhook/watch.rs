@@ -14,7 +14,6 @@ use era_store::journal::{Journal, Stored};
 use tokio::sync::Notify;
 
 use crate::Services;
-use crate::auth::now_ms;
 use crate::follow::Following;
 use crate::wire;
 
@@ -155,7 +154,7 @@ pub async fn look_at_prices(app: &Services) -> Result<(), StoreError> {
             continue;
         }
         if is_below {
-            let now = now_ms();
+            let now = app.clock.machine().0;
             let body = serde_json::json!({
                 "event": name(WebhookEvent::PriceBelow),
                 "at": wire::stamp(era_core::units::Time(now)),
@@ -192,7 +191,7 @@ async fn tell(
     hooks: &[WebhookRow],
 ) -> Result<Vec<DeliveryRow>, StoreError> {
     let state = app.driver.snapshot();
-    let now = now_ms();
+    let now = app.clock.machine().0;
     let mut told = Vec::new();
     for (place, event) in entry.events()?.iter().enumerate() {
         let Some(id) = event.job() else { continue };

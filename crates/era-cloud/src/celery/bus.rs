@@ -16,6 +16,7 @@ use super::fence::fenced;
 use super::names::{self, RedisAddress};
 use super::queue;
 use super::result::{self, Meta};
+use crate::clock::MachineClock;
 
 /// How long one command may take.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
@@ -79,6 +80,7 @@ pub struct Bus {
     client: redis::Client,
     manager: ConnectionManager,
     tags: Arc<Tags>,
+    clock: MachineClock,
 }
 
 impl std::fmt::Debug for Bus {
@@ -130,6 +132,10 @@ impl Claimed {
 pub fn random_hex<const N: usize>() -> String {
     let mut bytes = [0; N];
     // Without randomness the system cannot run much else either; time tells processes apart.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "it tells processes apart, and nothing goes by it"
+    )]
     if getrandom::fill(&mut bytes).is_err() {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let nanos = now.map_or(0, |since| since.as_nanos()) ^ u128::from(std::process::id());
@@ -141,7 +147,7 @@ pub fn random_hex<const N: usize>() -> String {
 
 impl Bus {
     /// Connects, and says what is wrong if that is not possible.
-    pub async fn connect(address: &RedisAddress) -> Result<Bus, BusError> {
+    pub async fn connect(address: &RedisAddress, clock: MachineClock) -> Result<Bus, BusError> {
         let failed = |answer| BusError { address: address.shown(), doing: "answer", answer };
         let client = match &address.authority {
             None => redis::Client::open(address.url.as_str()).map_err(failed)?,
@@ -162,13 +168,23 @@ impl Bus {
             .set_max_delay(Duration::from_millis(500));
         let manager = client.get_connection_manager_with_config(config).await.map_err(failed)?;
         let tags = Arc::new(Tags { prefix: random_hex::<8>(), next: AtomicU64::new(0) });
-        let bus = Bus { address: Arc::new(address.clone()), client, manager, tags };
+        let bus = Bus { address: Arc::new(address.clone()), client, manager, tags, clock };
         bus.run("answer a ping", &redis::cmd("PING")).await.map(|_: String| bus)
     }
 
     /// Where it is.
     pub fn address(&self) -> &RedisAddress {
         &self.address
+    }
+
+    /// The clock of this machine, which stamps are by.
+    pub fn clock(&self) -> &MachineClock {
+        &self.clock
+    }
+
+    /// The time by it.
+    pub fn now(&self) -> Time {
+        self.clock.now()
     }
 
     /// A delivery tag that no other message has.
@@ -253,7 +269,7 @@ impl Bus {
                 for key in keys {
                     call.key(key);
                 }
-                call.arg(most).arg(seconds(now())).arg(worker);
+                call.arg(most).arg(seconds(self.now())).arg(worker);
                 if let Some((key, raw)) = popped {
                     call.arg(key).arg(raw);
                 }
@@ -288,7 +304,7 @@ impl Bus {
         let mut all = redis::pipe();
         all.atomic();
         all.cmd("XADD").arg(names::DEAD).arg("MAXLEN").arg("~").arg(DEAD_MAX).arg("*");
-        all.arg("queue").arg(queue::of_key(&taken.key)).arg("at").arg(seconds(now()));
+        all.arg("queue").arg(queue::of_key(&taken.key)).arg("at").arg(seconds(self.now()));
         all.arg("why").arg(why).arg("message").arg(&taken.raw).ignore();
         told.iter().for_each(|meta| add_result(&mut all, meta));
         add_acknowledge(&mut all, &taken.tag);
@@ -380,8 +396,6 @@ fn add_acknowledge(all: &mut redis::Pipeline, tag: &str) {
 pub(super) fn seconds(at: Time) -> String {
     format!("{}.{:03}", at.0 / 1000, at.0 % 1000)
 }
-
-pub use crate::task::now;
 
 macro_rules! script {
     ($name:ident, $text:expr) => {

@@ -15,7 +15,7 @@ mod waiting;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use era_core::job::TaskId;
 use tokio::sync::{Notify, mpsc};
@@ -24,9 +24,11 @@ use tokio::task::JoinHandle;
 use super::bus::{self, Bus, BusError};
 use super::fence::{Leadership, LeaseFence};
 use super::names::{self, BadRedisAddress, CeleryId, RedisAddress};
+use crate::clock::MachineClock;
 use crate::executor::{Executor, Order, Reports};
 use folders::Folders;
 use known::LaunchesOut;
+use tokio::time::Instant;
 use waiting::RedisAway;
 
 /// How long it is until something that Redis refused is tried again.
@@ -41,6 +43,8 @@ pub struct CeleryOptions {
     pub site: PathBuf,
     /// By what right launches and orders are given: nothing is, once another server does.
     pub lead: Arc<dyn Leadership>,
+    /// The clock of this machine.
+    pub clock: MachineClock,
 }
 
 /// Why tasks cannot be given to Celery.
@@ -139,7 +143,7 @@ impl CeleryExecutor {
         options: CeleryOptions,
         reports: Reports,
     ) -> Result<CeleryExecutor, CeleryError> {
-        let bus = Bus::connect(&options.address).await?;
+        let bus = Bus::connect(&options.address, options.clock).await?;
         let site = site(&options.site)?;
         settle_in(&bus, &site).await?;
         let fence = LeaseFence::new(bus.clone(), names::LAUNCHER, options.lead);

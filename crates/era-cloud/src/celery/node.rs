@@ -16,7 +16,7 @@ mod running;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use era_core::job::TaskId;
 use era_core::units::Time;
@@ -39,6 +39,7 @@ pub use claim::{CommandAck, CommandOutcome};
 pub use exec::{Exec, ExecLimits};
 pub(super) use heart::renew_messages;
 use running::Running;
+use tokio::time::Instant;
 
 /// How long it is until something that Redis refused is tried again.
 pub(super) const AGAIN: Duration = Duration::from_millis(300);
@@ -141,7 +142,7 @@ impl CeleryNode {
         let lock = adopt::lock(&folder)?;
         let generation = adopt::generation(&folder)?;
         let (tell, told) = mpsc::channel(REPORTS_MAX);
-        let behind = Behind::start(runs, &folder, tell).await?;
+        let behind = Behind::start(runs, &folder, bus.clock(), tell).await?;
         let lease = bus.address().lease;
         let inner = Inner {
             bus,
@@ -231,7 +232,7 @@ impl CeleryNode {
     /// again.
     fn guarded(&self, until: Time) -> Time {
         let left = i64::try_from(self.lease_left().as_millis()).unwrap_or(i64::MAX);
-        Time(until.0.min(bus::now().0.saturating_add(left)))
+        Time(until.0.min(self.bus().now().0.saturating_add(left)))
     }
 
     /// Waits until the node holds a lease of which something is left.
@@ -274,7 +275,8 @@ impl CeleryNode {
                     Err(error) => {
                         tracing::error!(%error, id, "a launch cannot begin in its job's folder");
                         let (code, ending) = (126, Ending::NotStarted);
-                        let outcome = self.running().outcome(celery.task, bus::now(), code, ending);
+                        let outcome =
+                            self.running().outcome(celery.task, self.bus().now(), code, ending);
                         settle(self.clone(), celery.task, outcome).await;
                         return self.end_of(ended).await;
                     }
@@ -337,6 +339,7 @@ impl CeleryNode {
         generation: &str,
     ) -> std::io::Result<Option<Launch>> {
         let worker = format!("{} {generation}", self.name());
+        let clock = self.bus().clock().clone();
         let decided = tokio::task::spawn_blocking(move || {
             if !verdict::begin(&launch, &worker)? {
                 return Ok(None);
@@ -346,7 +349,7 @@ impl CeleryNode {
                     "the task was not started: its secrets cannot be read by the worker: {error}: \
                      run workers as root or as the server's user"
                 );
-                crate::log::note(&launch.spec.folder, launch.task, &line);
+                crate::log::note(&launch.spec.folder, launch.task, &line, clock.now());
             })?;
             Ok(Some(launch))
         });
@@ -447,7 +450,7 @@ async fn take_reports(
 async fn settle(node: CeleryNode, task: TaskId, ended: TaskEnd) {
     let id = node.running().id(task);
     if let Some(id) = id {
-        let meta = ended.meta(&id, bus::now());
+        let meta = ended.meta(&id, node.bus().now());
         while let Err(error) = node.bus().store(&meta).await {
             tracing::warn!(%error, id, "an end waits for Redis");
             tokio::time::sleep(AGAIN).await;

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::fake::Fake;
 use super::{DockerError, DockerExecutor, DockerOptions, InstanceState};
+use crate::clock::MachineClock;
 use crate::executor::{Ending, Executor, ExecutorReport, Order};
 use crate::log::{LogReader, Only};
 use crate::shim::tests::launch;
@@ -30,8 +31,12 @@ async fn said_of_a_start(fake: &Fake) -> (String, ExecutorReport) {
     let (tell, mut reports) = tokio::sync::mpsc::channel(64);
     let data = fake.data();
     std::fs::create_dir_all(&data).expect("a folder");
-    let options =
-        DockerOptions { address: fake.address(), data: data.clone(), fence: Span::from_s(30) };
+    let options = DockerOptions {
+        address: fake.address(),
+        data: data.clone(),
+        fence: Span::from_s(30),
+        clock: MachineClock::system(),
+    };
     let docker = DockerExecutor::start(options, tell).await.expect("an executor");
     let mut launch = launch(7, &["true"]);
     std::sync::Arc::make_mut(&mut launch.spec).folder = data.join("jobs/7");
@@ -91,8 +96,12 @@ async fn an_engine_that_goes_away_is_a_lost_node_and_what_waits_for_it_is_given_
     let (tell, mut reports) = tokio::sync::mpsc::channel(64);
     let data = fake.data();
     std::fs::create_dir_all(&data).expect("a folder");
-    let options =
-        DockerOptions { address: fake.address(), data: data.clone(), fence: Span::from_s(30) };
+    let options = DockerOptions {
+        address: fake.address(),
+        data: data.clone(),
+        fence: Span::from_s(30),
+        clock: MachineClock::system(),
+    };
     let place = fake.address().endpoint.to_string();
     let docker = DockerExecutor::start(options, tell).await.expect("an executor");
     let of = |job| {
@@ -109,7 +118,7 @@ async fn an_engine_that_goes_away_is_a_lost_node_and_what_waits_for_it_is_given_
     docker.carry_out(Order::Launch(waits.clone()));
     docker.carry_out(Order::Launch(cancelled.clone()));
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let until = crate::task::now() + Span::from_s(600);
+    let until = MachineClock::system().now() + Span::from_s(600);
     docker.carry_out(Order::Stop { task: cancelled.task, until });
     // What is called off is over at once, and nobody waits for the engine to say so.
     let first = tokio::time::timeout(Duration::from_secs(10), reports.recv()).await;
@@ -211,8 +220,12 @@ async fn a_launch_on_a_node_that_is_not_there_is_lost_and_one_that_is_needs_no_l
     let swarm = Fake::start(|request| manager(request, json!([node("n", "here")]), json!([])));
     let data = swarm.data();
     std::fs::create_dir_all(&data).expect("a folder");
-    let options =
-        DockerOptions { address: swarm.address(), data: data.clone(), fence: Span::from_s(30) };
+    let options = DockerOptions {
+        address: swarm.address(),
+        data: data.clone(),
+        fence: Span::from_s(30),
+        clock: MachineClock::system(),
+    };
     let (tell, mut reports) = tokio::sync::mpsc::channel(64);
     let docker = DockerExecutor::start(options, tell).await.expect("an executor");
     let on = |job, name: &str, gpus: &[u8]| {
@@ -255,8 +268,12 @@ async fn a_launch_is_kept_with_the_node_that_it_is_on_wherever_it_was_staged() {
     let without = Fake::start(|_| None);
     let data = without.data();
     std::fs::create_dir_all(&data).expect("a folder");
-    let options =
-        DockerOptions { address: without.address(), data: data.clone(), fence: Span::from_s(30) };
+    let options = DockerOptions {
+        address: without.address(),
+        data: data.clone(),
+        fence: Span::from_s(30),
+        clock: MachineClock::system(),
+    };
     let (tell, mut reports) = tokio::sync::mpsc::channel(64);
     let docker = DockerExecutor::start(options, tell).await.expect("an executor");
     let mut launch = launch(7, &["true"]);
@@ -307,8 +324,12 @@ async fn an_attempt_that_is_to_be_launched_after_a_newer_one_is_told_to_be_lost(
     let idle = Fake::start(|_| None);
     let data = idle.data();
     std::fs::create_dir_all(&data).expect("a folder");
-    let options =
-        DockerOptions { address: idle.address(), data: data.clone(), fence: Span::from_s(30) };
+    let options = DockerOptions {
+        address: idle.address(),
+        data: data.clone(),
+        fence: Span::from_s(30),
+        clock: MachineClock::system(),
+    };
     let (tell, mut reports) = tokio::sync::mpsc::channel(64);
     let docker = DockerExecutor::start(options, tell).await.expect("an executor");
     let attempt = |attempt| {

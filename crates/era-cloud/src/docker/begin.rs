@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::building;
 use super::engine::DockerEngine;

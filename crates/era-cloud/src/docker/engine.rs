@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use bollard::Docker as Api;
@@ -24,6 +24,7 @@ use bollard::query_parameters::{
 };
 use era_core::job::TaskId;
 use futures_util::{Stream, StreamExt};
+use tokio::time::Instant;
 
 use super::address::{Endpoint, EngineAddress, Volumes};
 use super::failure::DockerError;
@@ -31,6 +32,7 @@ use super::instance::{EngineNode, Instance, InstanceState, InstanceStatus, Volum
 use super::names::{self, SiteId};
 use super::registry::Registry;
 use super::{plain, swarm};
+use crate::clock::MachineClock;
 
 /// The oldest API that has all that is needed: Docker 20.10.
 const API_MIN: (usize, usize) = (1, 41);
@@ -54,6 +56,8 @@ pub struct DockerEngine {
     /// alone.
     only: Option<String>,
     pub(super) registry: Registry,
+    /// The clock of the machine that asks it.
+    pub(super) clock: MachineClock,
     /// One network is made at a time.
     making: Arc<tokio::sync::Mutex<()>>,
 }
@@ -66,6 +70,7 @@ impl DockerEngine {
     pub async fn connect(
         address: &EngineAddress,
         site: SiteId,
+        clock: MachineClock,
     ) -> Result<DockerEngine, DockerError> {
         let place = address.endpoint.to_string();
         let failed = |error| DockerError::of(&place, "answer", error);
@@ -90,17 +95,18 @@ impl DockerEngine {
         let id = id.filter(|id| !id.is_empty());
         let registry = Registry::of(address)?;
         let making = Arc::default();
-        Ok(DockerEngine { api, place, site, is_swarm, id, host, only, registry, making })
+        Ok(DockerEngine { api, place, site, is_swarm, id, host, only, registry, clock, making })
     }
 
     /// The same for the site of a data folder.
     pub async fn connect_for(
         address: &EngineAddress,
         data: &Path,
+        clock: MachineClock,
     ) -> Result<DockerEngine, DockerError> {
         let site = SiteId::of(data)
             .map_err(|source| DockerError::Io { what: "name this site".into(), source })?;
-        DockerEngine::connect(address, site).await
+        DockerEngine::connect(address, site, clock).await
     }
 
     /// Whether it is a Swarm, of however many nodes.

@@ -9,6 +9,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::{UnixListener, UnixStream};
 
 use super::{DockerEngine, EngineAddress, SiteId};
+use crate::clock::MachineClock;
 
 /// An engine behind a socket, gone with the value.
 pub(super) struct Fake {
@@ -46,7 +47,8 @@ impl Fake {
 
     pub(super) async fn connect(&self) -> Result<DockerEngine, String> {
         let site = SiteId::named("0a1b2c3d").expect("a site");
-        DockerEngine::connect(&self.address(), site).await.map_err(|error| error.to_string())
+        let engine = DockerEngine::connect(&self.address(), site, MachineClock::system()).await;
+        engine.map_err(|error| error.to_string())
     }
 
     /// From now on it cannot be reached.

@@ -5,16 +5,18 @@ use std::cmp::Ordering;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use era_core::job::TaskId;
 use era_core::units::Time;
 use futures_util::StreamExt;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::engine::DockerEngine;
 use super::layer::Layer;
 use super::lease::{Measured, Shared};
+use crate::clock::MachineClock;
 use crate::executor::{ExecutorReport, Launch, Reports};
 use crate::limits::disk::{ENTRIES_MAX, counted, walk};
 use crate::log::{LogDirective, LogWriter, Stream};
@@ -103,13 +105,13 @@ impl LogTail {
         if let Some(problem) = problem {
             self.note(&format!("era: the end of this log could not be had: {problem}"));
         }
-        self.with(|inner| inner.log.flush(crate::task::now()));
+        self.with(|inner| inner.log.flush(self.engine.clock.now()));
     }
 
     /// Writes a line of our own.
     pub(super) fn note(&self, line: &str) {
         self.with(|inner| {
-            let now = crate::task::now();
+            let now = self.engine.clock.now();
             inner.log.write(Stream::Err, format!("{line}\n").as_bytes(), now);
             inner.log.flush(now);
         });
@@ -206,7 +208,7 @@ pub(super) async fn watch(
     full: mpsc::UnboundedSender<TaskId>,
 ) {
     let task = launch.task;
-    let mut watch = Watch::new(launch, owner);
+    let mut watch = Watch::new(launch, owner, engine.clock.clone());
     let mut layer = Layer::new(engine, task);
     loop {
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -238,6 +240,7 @@ struct Watch {
     before: Option<(Time, Measured)>,
     looks: u64,
     idle: Idle,
+    clock: MachineClock,
     disk_due: Instant,
     /// What it wrote beside its folders, as far as that is known.
     layer_bytes: u64,
@@ -249,7 +252,7 @@ struct Looked {
 }
 
 impl Watch {
-    fn new(launch: Launch, owner: Option<u32>) -> Watch {
+    fn new(launch: Launch, owner: Option<u32>, clock: MachineClock) -> Watch {
         let places = Places::of(&launch);
         Watch {
             shared: Shared::of(&launch.spec.folder, launch.task),
@@ -260,6 +263,7 @@ impl Watch {
             before: None,
             looks: 0,
             idle: Idle::default(),
+            clock,
             disk_due: Instant::now(),
             layer_bytes: 0,
         }
@@ -281,14 +285,15 @@ impl Watch {
             self.before = Some((at, measured));
         }
         if let Some(scalars) = &mut self.scalars {
-            let samples = scalars.look(crate::task::now());
+            let samples = scalars.look(self.clock.now());
             if !samples.is_empty() {
                 reports.push(ExecutorReport::Samples { task, samples });
             }
         }
         let mut full = false;
         if self.disk_due <= Instant::now() {
-            let walked = walk(&counted(&Places::of(&self.launch)), self.owner, ENTRIES_MAX);
+            let walked =
+                walk(&counted(&Places::of(&self.launch)), self.owner, ENTRIES_MAX, &self.clock);
             self.disk_due = Instant::now() + walked.rest;
             let bytes = walked.bytes.saturating_add(self.layer_bytes);
             full = bytes > self.launch.spec.limits.disk_bytes;

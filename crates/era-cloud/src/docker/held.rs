@@ -1,9 +1,10 @@
 //! A task that is looked after: how far it is, and what is to be done about it next. Decisions
 //! over values; whoever asks carries them out.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use era_core::units::Time;
+use tokio::time::Instant;
 
 use super::instance::InstanceState;
 use super::lease::{EndCause, GuardReport, LeaseOrder, LeaseTimes};

@@ -244,8 +244,8 @@ impl DockerEngine {
         let named = self.api.inspect_image(image).await.ok().and_then(|found| found.metadata);
         let Some(at) = named.and_then(|named| named.last_tag_time) else { return false };
         let Ok(at) = at.parse::<jiff::Timestamp>() else { return false };
-        let past = jiff::Timestamp::now().duration_since(at);
-        std::time::Duration::try_from(past).is_ok_and(|past| past >= than)
+        let past = self.clock.now().0.saturating_sub(at.as_millisecond());
+        u64::try_from(past).is_ok_and(|ms| Duration::from_millis(ms) >= than)
     }
 
     /// What is known of an image that the engine has.

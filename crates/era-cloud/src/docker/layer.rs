@@ -1,10 +1,11 @@
 //! What a container has written beside its mounts: its writable layer, as far as an engine says how
 //! large it is. A Swarm does not: its manager knows nothing of containers on other nodes.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bollard::query_parameters::InspectContainerOptions;
 use era_core::job::TaskId;
+use tokio::time::Instant;
 
 use super::engine::DockerEngine;
 use super::failure::DockerError;

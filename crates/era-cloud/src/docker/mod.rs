@@ -55,6 +55,7 @@ pub use lease::LeaseTimes;
 pub use names::SiteId;
 pub use registry::Registry;
 
+use crate::clock::MachineClock;
 use crate::executor::{Executor, Order, Reports};
 use crate::isolate::Isolation;
 use crate::task::SupervisorSettings;
@@ -75,6 +76,8 @@ pub struct DockerOptions {
     pub data: PathBuf,
     /// How long after a node was told to be lost its tasks must be gone.
     pub fence: Span,
+    /// The clock of this machine.
+    pub clock: MachineClock,
 }
 
 /// The executor of an engine.
@@ -100,7 +103,7 @@ impl DockerExecutor {
         reports: Reports,
     ) -> Result<DockerExecutor, DockerError> {
         let data = options.data.clone();
-        let engine = DockerEngine::connect_for(&options.address, &data).await?;
+        let engine = DockerEngine::connect_for(&options.address, &data, options.clock).await?;
         // Only a cut can make a second run, and there is none between a server and its socket.
         let near = !engine.is_swarm() && matches!(options.address.endpoint, Endpoint::Unix(_));
         let times = if near { LeaseTimes::none() } else { LeaseTimes::within(options.fence) };

@@ -7,7 +7,9 @@
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use crate::clock::MachineClock;
 
 /// No walk looks at more entries than this.
 pub const ENTRIES_MAX: usize = 200_000;
@@ -29,8 +31,13 @@ pub struct Walked {
 
 /// Adds up what is on disk below these folders. A file with several names counts once, and where
 /// an owner is given, what belongs to others (inputs, which are linked) does not count.
-pub fn walk(folders: &[PathBuf], owner: Option<u32>, entries_max: usize) -> Walked {
-    let begun = Instant::now();
+pub fn walk(
+    folders: &[PathBuf],
+    owner: Option<u32>,
+    entries_max: usize,
+    clock: &MachineClock,
+) -> Walked {
+    let begun = clock.steady();
     let mut next: Vec<PathBuf> = folders.to_vec();
     let (mut bytes, mut entries, mut gave_up) = (0u64, 0usize, false);
     let mut linked = BTreeSet::new();
@@ -55,7 +62,7 @@ pub fn walk(folders: &[PathBuf], owner: Option<u32>, entries_max: usize) -> Walk
             }
         }
     }
-    let rest = (begun.elapsed() * SHARE).max(APART_MIN);
+    let rest = (clock.steady().saturating_duration_since(begun) * SHARE).max(APART_MIN);
     Walked { bytes, gave_up, rest }
 }
 
@@ -69,15 +76,19 @@ pub fn counted(places: &crate::task::Places) -> Vec<PathBuf> {
 mod tests {
     use super::*;
 
+    fn walk(folder: &Path, entries_max: usize) -> Walked {
+        super::walk(&[folder.into()], None, entries_max, &MachineClock::system())
+    }
+
     #[test]
     fn bytes_on_disk_are_added_up_and_a_second_name_is_free() {
         let folder = tempfile::tempdir().expect("a folder");
         let deep = folder.path().join("a/b");
         std::fs::create_dir_all(&deep).expect("make");
         std::fs::write(deep.join("file"), vec![1u8; 1 << 20]).expect("write");
-        let once = walk(&[folder.path().into()], None, ENTRIES_MAX).bytes;
+        let once = walk(folder.path(), ENTRIES_MAX).bytes;
         std::fs::hard_link(deep.join("file"), deep.join("again")).expect("link");
-        let walked = walk(&[folder.path().into()], None, ENTRIES_MAX);
+        let walked = walk(folder.path(), ENTRIES_MAX);
         assert!((1 << 20..2 << 20).contains(&once), "{once}");
         assert_eq!((walked.bytes, walked.gave_up), (once, false));
     }
@@ -88,13 +99,13 @@ mod tests {
         for n in 0..20 {
             std::fs::write(folder.path().join(n.to_string()), "x").expect("write");
         }
-        assert!(walk(&[folder.path().into()], None, 10).gave_up);
+        assert!(walk(folder.path(), 10).gave_up);
     }
 
     #[test]
     fn links_are_not_followed() {
         let folder = tempfile::tempdir().expect("a folder");
         std::os::unix::fs::symlink("/", folder.path().join("root")).expect("link");
-        assert!(walk(&[folder.path().into()], None, 100).bytes < 1 << 20);
+        assert!(walk(folder.path(), 100).bytes < 1 << 20);
     }
 }

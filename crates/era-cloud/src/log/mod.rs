@@ -31,12 +31,12 @@ pub use write::{LOG_BYTES_MIN, LogWriter};
 use std::path::{Path, PathBuf};
 
 use era_core::job::TaskId;
+use era_core::units::Time;
 
 use crate::executor::TaskLimits;
 
 /// Writes a line of our own into the log of a task that has not begun, in its job's folder.
-pub fn note(job: &Path, task: TaskId, line: &str) {
-    let now = crate::task::now();
+pub fn note(job: &Path, task: TaskId, line: &str, now: Time) {
     let mut log = LogWriter::open(&job.join("logs"), task, TaskLimits::default().log_bytes);
     log.write(Stream::Err, format!("{line}\n").as_bytes(), now);
     log.flush(now);

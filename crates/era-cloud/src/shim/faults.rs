@@ -99,6 +99,7 @@ impl Faults {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shim::tests::instant;
 
     fn task(attempt: u32) -> TaskId {
         TaskId { job: JobId(1), part: 0, attempt, rank: 0 }
@@ -106,7 +107,7 @@ mod tests {
 
     /// Lets a task fail until it is no longer tried.
     fn all_tries(faults: &mut Faults, attempt: u32) -> Next {
-        let mut now = Instant::now();
+        let mut now = instant();
         loop {
             match faults.came(task(attempt), now) {
                 Next::Again(until) => {

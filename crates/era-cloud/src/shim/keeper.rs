@@ -29,6 +29,7 @@ use super::protocol::{LineBuffer, put};
 use super::system;
 use super::terminal;
 use super::trail::{self, Follower};
+use crate::clock::MachineClock;
 use crate::executor::Launch;
 use crate::isolate::{Birth, Isolation, MountNamespace, TASK_ROOT, Unisolated, View, devices, ipc};
 use crate::limits::{cgroups, tree};
@@ -127,9 +128,9 @@ impl From<Unisolated> for NotStarted {
 }
 
 /// Runs a keeper on our standard input, until that closes.
-pub fn keep() -> io::Result<()> {
+pub fn keep(clock: MachineClock) -> io::Result<()> {
     let control = io::stdin().as_fd().try_clone_to_owned()?;
-    let mut keeper = Keeper::new(UnixStream::from(control))?;
+    let mut keeper = Keeper::new(UnixStream::from(control), clock)?;
     while let Some(order) = keeper.next_order()? {
         match order {
             ToKeeper::Node(node) => keeper.settle(*node)?,
@@ -144,6 +145,7 @@ pub fn keep() -> io::Result<()> {
 
 struct Keeper {
     control: UnixStream,
+    clock: MachineClock,
     lines: LineBuffer,
     orders: std::collections::VecDeque<ToKeeper>,
     /// The pipes of the next task, once they are here.
@@ -180,7 +182,7 @@ fn code(status: WaitStatus) -> i32 {
 }
 
 impl Keeper {
-    fn new(control: UnixStream) -> io::Result<Keeper> {
+    fn new(control: UnixStream, clock: MachineClock) -> io::Result<Keeper> {
         // A session of our own is one of our tasks' own. It fails for the leader of a group, which
         // a keeper is not, and would do no harm.
         let _ = rustix::process::setsid();
@@ -200,6 +202,7 @@ impl Keeper {
         let (node, spare_of, pipes) = (None, None, Vec::new());
         Ok(Keeper {
             control,
+            clock,
             lines,
             orders,
             pipes,
@@ -218,7 +221,7 @@ impl Keeper {
     /// why tasks are not moved.
     fn settle(&mut self, node: NodeContext) -> io::Result<()> {
         if node.settings.portable {
-            self.follower = Some(Follower::new()?);
+            self.follower = Some(Follower::new(self.clock.clone())?);
         } else {
             // Orphans come to us, whatever they do.
             system::adopt_orphans()?;
@@ -304,7 +307,7 @@ impl Keeper {
 
     /// A task from its preparation to its end.
     fn run(&mut self, launch: &Launch) -> io::Result<()> {
-        let begun = Instant::now();
+        let begun = self.clock.steady();
         let places = Places::of(launch);
         // Open until the end is told: a task that closes them has not ended.
         let pipes = std::mem::take(&mut self.pipes);
@@ -322,7 +325,7 @@ impl Keeper {
                 let prepared = Span(i64::try_from(prepared).unwrap_or(i64::MAX));
                 put(&mut self.untold, &FromKeeper::Started { at, prepared });
                 let code = self.until_gone(pid, launch.spec.terminal)?;
-                let at = crate::task::now();
+                let at = self.clock.now();
                 // Who cannot be rid of what a task shared is no keeper for another.
                 let stuck = self.own_ipc && ipc::is_used() && ipc::anew().is_err();
                 let spare = self.node.as_ref().map(|node| node.spare.as_path());
@@ -342,6 +345,11 @@ impl Keeper {
                 Ok(())
             }
         }
+    }
+
+    /// How long ago that was.
+    fn since(&self, begun: Instant) -> Duration {
+        self.clock.steady().saturating_duration_since(begun)
     }
 
     /// Starts a task, or says why not.
@@ -407,7 +415,7 @@ impl Keeper {
             }
             // Taken before the task can take its own: on a busy machine it is at work before we
             // are told that it was started.
-            let (at, when) = (crate::task::now(), Instant::now());
+            let (at, when) = (self.clock.now(), self.clock.steady());
             let pid = if self.follower.is_some() { birth.spawn() } else { birth.start() }?;
             Ok(Born { pid, at, when })
         });
@@ -488,13 +496,13 @@ impl Keeper {
             Some(_) => trail::ending(root)?,
             None => system::ending(root)?,
         };
-        let (begun, mut hang_up) = (Instant::now(), false);
+        let (begun, mut hang_up) = (self.clock.steady(), false);
         loop {
             let (said, ended) = self.wait(&ending, begun, hang_up)?;
             if hang_up {
                 hang_up = !ended && !terminal::hang_up(&self.task_processes()?, root);
             }
-            if !ended && !self.untold.is_empty() && begun.elapsed() >= START_UNTOLD_MAX {
+            if !ended && !self.untold.is_empty() && self.since(begun) >= START_UNTOLD_MAX {
                 self.tell_all()?;
             }
             if let Some(follower) = self.follower.as_mut().filter(|_| !ended) {
@@ -530,7 +538,7 @@ impl Keeper {
     fn wait(&self, ending: &OwnedFd, begun: Instant, hang_up: bool) -> io::Result<(bool, bool)> {
         let mut fds =
             [PollFd::new(&self.control, PollFlags::IN), PollFd::new(ending, PollFlags::IN)];
-        let left = START_UNTOLD_MAX.saturating_sub(begun.elapsed());
+        let left = START_UNTOLD_MAX.saturating_sub(self.since(begun));
         let untold = (!self.untold.is_empty()).then_some(left);
         let look = self.follower.as_ref().map(Follower::patience);
         let hang_up = hang_up.then_some(terminal::HANG_UP_EVERY);

@@ -46,10 +46,11 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
 
+use crate::clock::MachineClock;
 use crate::isolate::{Isolation, TASK_ROOT};
 use crate::limits::cgroups::Cgroups;
 use crate::task::SupervisorSettings;
-use supervise::Supervisor;
+use supervise::{Supervisor, SupervisorFiles};
 
 /// Longest path of a socket that systems accept: 103 bytes on macOS, a few more on Linux.
 const SOCKET_PATH_MAX: usize = 100;
@@ -95,7 +96,11 @@ pub fn socket(folder: &Path) -> Result<PathBuf, ShimError> {
 
 /// Runs the supervisor of a folder until it is asked to leave. `keeper_arguments` make the running
 /// program call [`keep`].
-pub fn run(folder: &Path, keeper_arguments: &[String]) -> Result<(), ShimError> {
+pub fn run(
+    folder: &Path,
+    keeper_arguments: &[String],
+    clock: MachineClock,
+) -> Result<(), ShimError> {
     // A session of its own: what ends the server's terminal or group does not end it. It fails for
     // the leader of a group, which has no terminal to lose either.
     let _ = rustix::process::setsid();
@@ -107,10 +112,10 @@ pub fn run(folder: &Path, keeper_arguments: &[String]) -> Result<(), ShimError> 
     settings.portable |= system::PORTABLE;
     let mark = sweep::mark(&folder).map_err(doing("make a mark for tasks"))?;
     let swept = if settings.portable {
-        sweep::sweep_portably(&folder, &mark)
+        sweep::sweep_portably(&folder, &mark, &clock)
     } else {
         system::adopt_orphans().map_err(doing("adopt orphans"))?;
-        sweep::sweep(&folder, &mark)
+        sweep::sweep(&folder, &mark, &clock)
     };
     swept.map_err(doing("end what an earlier supervisor left"))?;
 
@@ -149,8 +154,8 @@ pub fn run(folder: &Path, keeper_arguments: &[String]) -> Result<(), ShimError> 
     };
     let ended = ended::EndedTasks::open(&folder).map_err(doing("read how tasks ended"))?;
     let socket = socket::SupervisorSocket::open(socket).map_err(doing("listen on the socket"))?;
-    let mut supervisor =
-        Supervisor::new(socket, node, cgroups, roster, notes, ended, keeper_arguments);
+    let own = SupervisorFiles { socket, roster, ended };
+    let mut supervisor = Supervisor::new(own, node, cgroups, notes, keeper_arguments, clock);
     supervisor.run().map_err(doing("go on"))?;
     supervisor.close();
     Ok(())

@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use era_core::units::Time;
+
 use crate::limits::census::Counted;
 
 /// By so much a process may be told to have begun earlier or later than it was.
@@ -36,8 +38,8 @@ impl Roster {
         Roster { path: Some(path(folder)), keepers: BTreeMap::new() }
     }
 
-    pub(super) fn add(&mut self, keeper: u64, pid: u32) {
-        let now_s = u64::try_from(crate::task::now().0 / 1000).unwrap_or(0);
+    pub(super) fn add(&mut self, keeper: u64, pid: u32, now: Time) {
+        let now_s = u64::try_from(now.0 / 1000).unwrap_or(0);
         if let (Some(_), Ok(pid)) = (&self.path, i32::try_from(pid)) {
             self.keepers.insert(keeper, Keeper { pid, hired_s: now_s });
             self.write();
@@ -153,13 +155,13 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         assert_eq!(earlier(folder.path()), []);
         let mut roster = Roster::new(folder.path());
-        roster.add(1, 77);
-        roster.add(2, 78);
+        roster.add(1, 77, Time(0));
+        roster.add(2, 78, Time(0));
         roster.remove(1);
         let found: Vec<i32> = earlier(folder.path()).iter().map(|keeper| keeper.pid).collect();
         assert_eq!(found, [78]);
         let mut silent = Roster::default();
-        silent.add(1, 79);
+        silent.add(1, 79, Time(0));
         assert_eq!(earlier(folder.path()).len(), 1);
     }
 

@@ -25,6 +25,7 @@ use super::roster::Roster;
 use super::slot::KeeperSlot;
 use super::socket::SupervisorSocket;
 use super::task::{KeptTask, steady};
+use crate::clock::MachineClock;
 use crate::executor::{Ending, ExecutorReport, Launch, Order};
 use crate::limits::cgroups::Cgroups;
 use crate::log::Stream;
@@ -43,6 +44,13 @@ const SAMPLES_MAX: usize = 4096;
 const KEEPER_PATIENCE: Duration = Duration::from_secs(10);
 /// How often one that is alone looks whether it can still be found.
 const ALONE_EVERY: Duration = Duration::from_secs(5);
+
+/// What a supervisor has in its folder.
+pub(super) struct SupervisorFiles {
+    pub(super) socket: SupervisorSocket,
+    pub(super) roster: Roster,
+    pub(super) ended: EndedTasks,
+}
 
 /// The state of a supervisor.
 pub(super) struct Supervisor {
@@ -68,6 +76,7 @@ pub(super) struct Supervisor {
     watch: Watch,
     piece: Vec<u8>,
     leaving: bool,
+    pub(super) clock: MachineClock,
 }
 
 /// A bounded memory.
@@ -101,14 +110,14 @@ enum Source {
 
 impl Supervisor {
     pub(super) fn new(
-        socket: SupervisorSocket,
+        own: SupervisorFiles,
         node: NodeContext,
         cgroups: Cgroups,
-        roster: Roster,
         notes: Vec<String>,
-        ended: EndedTasks,
         keeper_arguments: &[String],
+        clock: MachineClock,
     ) -> Supervisor {
+        let SupervisorFiles { socket, roster, ended } = own;
         Supervisor {
             socket,
             emptied: Emptied::new(&node.spare),
@@ -131,6 +140,7 @@ impl Supervisor {
             watch: Watch::default(),
             piece: Vec::new(),
             leaving: false,
+            clock,
         }
     }
 
@@ -224,10 +234,11 @@ impl Supervisor {
     /// How long nothing needs doing; `None` for ever.
     fn patience(&self) -> Option<Duration> {
         let due = self.deadlines.first().map(|(due, _)| *due);
-        let tick = self.watch.due(!self.tasks.is_empty() || self.too_many_spares());
-        let alone = self.is_alone().then(|| Instant::now() + ALONE_EVERY);
+        let now = self.clock.steady();
+        let tick = self.watch.due(!self.tasks.is_empty() || self.too_many_spares(), now);
+        let alone = self.is_alone().then(|| now + ALONE_EVERY);
         let next = due.into_iter().chain(tick).chain(alone).min()?;
-        Some(next.saturating_duration_since(Instant::now()))
+        Some(next.saturating_duration_since(now))
     }
 
     // Servers.
@@ -358,7 +369,7 @@ impl Supervisor {
             Order::Stage(_) => {}
             Order::Prolong { task, until } => {
                 if let Some(about) = self.tasks.get_mut(&task) {
-                    about.prolong(steady(until, crate::task::now(), Instant::now()));
+                    about.prolong(steady(until, self.clock.now(), self.clock.steady()));
                     self.deadlines.insert((about.until, task));
                 }
             }
@@ -384,7 +395,7 @@ impl Supervisor {
             // Whoever asks does not know its end, and would wait for it for ever.
             return self.report(ExecutorReport::Lost { task, reason: "over-already".into() });
         }
-        let about = KeptTask::new(launch, crate::task::now(), Instant::now());
+        let about = KeptTask::new(launch, self.clock.now(), self.clock.steady());
         self.deadlines.insert((about.until, task));
         self.tasks.insert(task, about);
         self.waiting.push_back(task);
@@ -398,7 +409,7 @@ impl Supervisor {
             return;
         };
         let again = about.doom.is_some();
-        about.stop(steady(until, crate::task::now(), Instant::now()));
+        about.stop(steady(until, self.clock.now(), self.clock.steady()));
         self.deadlines.insert((about.until, task));
         match about.keeper {
             Some(keeper) if !again => self.tell_keeper(keeper, &ToKeeper::Terminate),
@@ -410,7 +421,7 @@ impl Supervisor {
     /// A task that waits for its turn ends without having begun.
     fn never_started(&mut self, task: TaskId) {
         self.waiting.retain(|waiting| *waiting != task);
-        self.end(task, 128 + 15, crate::task::now(), false);
+        self.end(task, 128 + 15, self.clock.now(), false);
     }
 
     /// Writes the newest size of a gang where its tasks find it (`ERA_WORLD_FILE`).
@@ -431,7 +442,7 @@ impl Supervisor {
 
     /// Kills what is due, and keepers that do not obey.
     fn kill_due(&mut self) {
-        let now = Instant::now();
+        let now = self.clock.steady();
         while let Some((due, task)) = self.deadlines.first().copied().filter(|(due, _)| *due <= now)
         {
             self.deadlines.remove(&(due, task));
@@ -455,7 +466,7 @@ impl Supervisor {
         about.doom.get_or_insert(ending);
         match about.keeper {
             Some(keeper) if about.killed.is_none() => {
-                let now = Instant::now();
+                let now = self.clock.steady();
                 about.killed = Some(now);
                 self.deadlines.remove(&(about.until, task));
                 about.until = now + KEEPER_PATIENCE;
@@ -470,7 +481,7 @@ impl Supervisor {
     /// Looks at what is looked at from time to time.
     fn tick(&mut self) {
         let active = !self.tasks.is_empty() || self.too_many_spares();
-        if !self.watch.is_due(active) {
+        if !self.watch.is_due(active, self.clock.steady()) {
             return;
         }
         let mut watch = std::mem::take(&mut self.watch);

@@ -8,11 +8,12 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 
 use super::roster;
+use crate::clock::MachineClock;
 use crate::limits::census::Census;
 use crate::limits::cgroups;
 use crate::task::MARK;
@@ -49,20 +50,21 @@ pub(super) fn remember<'a>(
 }
 
 /// The same on any Unix.
-pub(super) fn sweep_portably(folder: &Path, mark: &str) -> io::Result<()> {
+pub(super) fn sweep_portably(folder: &Path, mark: &str, clock: &MachineClock) -> io::Result<()> {
     let (earlier, mark) = (roster::earlier(folder), format!("{MARK}={mark}").into());
     // Where that is not told, a mark has to do.
     let booted_s = sysinfo::System::boot_time().unwrap_or(u64::MAX);
-    let (mut census, begun) = (Census::new()?, Instant::now());
+    let (mut census, begun) = (Census::new()?, clock.steady());
     loop {
         let (keepers, others) = roster::left(&earlier, &mark, booted_s, &census.count()?);
         if keepers.is_empty() && others.is_empty() {
             return Ok(());
         }
-        if begun.elapsed() > PATIENCE {
+        let waited = clock.steady().saturating_duration_since(begun);
+        if waited > PATIENCE {
             return Err(unkillable());
         }
-        if keepers.is_empty() || begun.elapsed() > KEEPER_PATIENCE {
+        if keepers.is_empty() || waited > KEEPER_PATIENCE {
             for pid in keepers.into_iter().chain(others).filter_map(Pid::from_raw) {
                 // It may be gone, which is what we want.
                 let _ = rustix::process::kill_process(pid, Signal::KILL);
@@ -80,17 +82,17 @@ fn unkillable() -> io::Error {
 }
 
 /// Ends all that is left, and returns once nothing is.
-pub(super) fn sweep(folder: &Path, mark: &str) -> io::Result<()> {
+pub(super) fn sweep(folder: &Path, mark: &str, clock: &MachineClock) -> io::Result<()> {
     let text = std::fs::read_to_string(folder.join("cgroups")).unwrap_or_default();
     let groups: Vec<PathBuf> = text.lines().map(PathBuf::from).collect();
-    let begun = Instant::now();
+    let begun = clock.steady();
     loop {
         let in_groups = groups.iter().map(|path| cgroups::kill_in(path)).any(|empty| !empty);
         let marked = kill_marked(mark);
         if !in_groups && !marked {
             break;
         }
-        if begun.elapsed() > PATIENCE {
+        if clock.steady().saturating_duration_since(begun) > PATIENCE {
             return Err(unkillable());
         }
         std::thread::sleep(Duration::from_millis(5));
@@ -132,7 +134,7 @@ mod tests {
         only_what_is_marked_is_ended(sweep_portably);
     }
 
-    fn only_what_is_marked_is_ended(sweep: fn(&Path, &str) -> io::Result<()>) {
+    fn only_what_is_marked_is_ended(sweep: fn(&Path, &str, &MachineClock) -> io::Result<()>) {
         let folder = tempfile::tempdir().expect("a folder");
         let mark = mark(folder.path()).expect("a mark");
         assert_eq!(super::mark(folder.path()).expect("the same"), mark);
@@ -143,7 +145,7 @@ mod tests {
         let (mut ours, mut other) = (start(&mark), start("another"));
         // A test is the parent and has to reap; a zombie has no environment.
         let reaper = std::thread::spawn(move || ours.wait().expect("reaped"));
-        sweep(folder.path(), &mark).expect("swept");
+        sweep(folder.path(), &mark, &MachineClock::system()).expect("swept");
         assert!(!reaper.join().expect("joined").success());
         assert_eq!(other.try_wait().expect("asked"), None);
         other.kill().expect("killed");

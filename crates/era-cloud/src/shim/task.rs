@@ -123,10 +123,10 @@ impl KeptTask {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shim::tests::launch;
+    use crate::shim::tests::{instant, launch};
 
     fn task() -> KeptTask {
-        KeptTask::new(launch(1, &["true"]), Time(0), Instant::now())
+        KeptTask::new(launch(1, &["true"]), Time(0), instant())
     }
 
     fn ending(task: &KeptTask, code: i32, out_of_memory: bool) -> Ending {
@@ -147,14 +147,14 @@ mod tests {
     #[test]
     fn who_was_told_to_stop_has_stopped_whatever_the_code() {
         let mut task = task();
-        task.stop(Instant::now());
+        task.stop(instant());
         assert_eq!(ending(&task, 0, false), Ending::Stopped);
         assert_eq!(ending(&task, 143, true), Ending::Stopped);
     }
 
     #[test]
     fn a_stop_never_gives_more_time_and_nothing_prolongs_it() {
-        let (mut task, now) = (task(), Instant::now());
+        let (mut task, now) = (task(), instant());
         let s = |s: u64| now + Duration::from_secs(s);
         task.prolong(s(5));
         task.stop(s(60));
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_lease_that_is_renewed_while_a_task_stops_leaves_it_its_whole_grace() {
-        let (mut task, now) = (task(), Instant::now());
+        let (mut task, now) = (task(), instant());
         let s = |s: u64| now + Duration::from_secs(s);
         task.prolong(s(5));
         task.stop(s(30));
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn without_end_is_far_away_and_the_past_is_now() {
-        let now = Instant::now();
+        let now = instant();
         assert_eq!(steady(Time::MAX, Time(0), now), now + FAR);
         assert_eq!(steady(Time(0), Time(9), now), now);
         assert_eq!(steady(Time(1009), Time(9), now), now + Duration::from_secs(1));

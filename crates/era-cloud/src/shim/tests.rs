@@ -1,12 +1,19 @@
 //! What tests of the supervisor share.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use era_core::job::TaskId;
 use era_core::resources::Resources;
 use era_core::units::{JobId, NodeId, Time, UserId};
 
+use crate::clock::MachineClock;
 use crate::executor::{Launch, TaskLimits, TaskSpec};
+
+/// Some instant, from which others are counted.
+pub(crate) fn instant() -> Instant {
+    MachineClock::system().steady()
+}
 
 /// A launch of a command, as small as can be.
 pub(crate) fn launch(job: u64, command: &[&str]) -> Launch {

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
+use crate::clock::MachineClock;
 use crate::executor::Launch;
 use crate::limits::census::{Census, Counted};
 use crate::limits::tree::Process;
@@ -78,12 +79,12 @@ impl Trail {
     }
 
     /// Ends all of a task whose keeper is gone, for so long as that may take.
-    pub(super) fn end_all(&mut self, patience: Duration) -> io::Result<()> {
-        let (mut census, begun) = (Census::new()?, Instant::now());
+    pub(super) fn end_all(&mut self, patience: Duration, clock: &MachineClock) -> io::Result<()> {
+        let (mut census, begun) = (Census::new()?, clock.steady());
         loop {
             let mut living = self.follow(&census.count()?);
             living.retain(|process| !process.zombie);
-            if living.is_empty() || begun.elapsed() > patience {
+            if living.is_empty() || clock.steady().saturating_duration_since(begun) > patience {
                 return Ok(());
             }
             for pid in living.iter().filter_map(|process| Pid::from_raw(process.pid)) {
@@ -123,13 +124,15 @@ fn as_process(process: &Counted<'_>) -> Process {
 pub(super) struct Follower {
     census: Census,
     trail: Option<Trail>,
+    clock: MachineClock,
     due: Instant,
     pause: Duration,
 }
 
 impl Follower {
-    pub(super) fn new() -> io::Result<Follower> {
-        Ok(Follower { census: Census::new()?, trail: None, due: Instant::now(), pause: FIRST })
+    pub(super) fn new(clock: MachineClock) -> io::Result<Follower> {
+        let due = clock.steady();
+        Ok(Follower { census: Census::new()?, trail: None, clock, due, pause: FIRST })
     }
 
     /// How many processes a user has.
@@ -141,21 +144,21 @@ impl Follower {
     /// Another task begins.
     pub(super) fn begin(&mut self, launch: &Launch, mark: &str) {
         self.trail = Some(Trail::new(std::process::id(), launch, mark));
-        (self.due, self.pause) = (Instant::now() + FIRST, FIRST);
+        (self.due, self.pause) = (self.clock.steady() + FIRST, FIRST);
     }
 
     /// How long it is until the next look.
     pub(super) fn patience(&self) -> Duration {
-        self.due.saturating_duration_since(Instant::now())
+        self.due.saturating_duration_since(self.clock.steady())
     }
 
     /// Looks if it is time to.
     pub(super) fn look_if_due(&mut self) {
-        if self.due <= Instant::now() {
+        if self.due <= self.clock.steady() {
             // What was not seen now is seen at the next look, or by its mark.
             let _ = self.look();
             self.pause = (self.pause * 2).min(SELDOM);
-            self.due = Instant::now() + self.pause;
+            self.due = self.clock.steady() + self.pause;
         }
     }
 

@@ -18,6 +18,7 @@ use era_core::units::{Span, Time};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use crate::clock::MachineClock;
 use crate::executor::{Ending, Executor, ExecutorReport, FoundNode, Order, Reports};
 
 /// How long a simulated task sleeps at most, where nothing else is said.
@@ -54,12 +55,16 @@ enum SimulatedCommand {
 
 impl SimulatedExecutor {
     /// Announces the nodes, and carries out orders on them until it is dropped.
-    pub fn start(simulated: SimulatedNodes, reports: Reports) -> SimulatedExecutor {
+    pub fn start(
+        simulated: SimulatedNodes,
+        clock: MachineClock,
+        reports: Reports,
+    ) -> SimulatedExecutor {
         let SimulatedNodes { nodes, sleep_max } = simulated;
         let (says, heard) = mpsc::unbounded_channel();
         let known = Arc::default();
         let sleepers = Sleepers { sleep_max, known: Arc::clone(&known), ..Sleepers::default() };
-        tokio::spawn(go_on(nodes, sleepers, heard, reports));
+        tokio::spawn(go_on(nodes, sleepers, clock, heard, reports));
         SimulatedExecutor { says, known }
     }
 }
@@ -161,6 +166,7 @@ impl Sleepers {
 async fn go_on(
     nodes: Vec<FoundNode>,
     mut sleepers: Sleepers,
+    clock: MachineClock,
     mut says: mpsc::UnboundedReceiver<SimulatedCommand>,
     reports: Reports,
 ) {
@@ -178,7 +184,7 @@ async fn go_on(
             }
         };
         let news = tokio::select! {
-            () = wake => sleepers.wake(now(), Instant::now()),
+            () = wake => sleepers.wake(clock.now(), Instant::now()),
             said = says.recv() => match said {
                 None => return,
                 Some(SimulatedCommand::Acknowledge(task)) => {
@@ -186,7 +192,7 @@ async fn go_on(
                     Vec::new()
                 }
                 Some(SimulatedCommand::Order(order)) => {
-                    sleepers.obey(order, now(), Instant::now()).into_iter().collect()
+                    sleepers.obey(order, clock.now(), Instant::now()).into_iter().collect()
                 }
             },
         };
@@ -198,14 +204,10 @@ async fn go_on(
     }
 }
 
-fn now() -> Time {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    Time(since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::ClockReading;
     use crate::shim::tests::launch;
 
     async fn next(reports: &mut mpsc::Receiver<ExecutorReport>) -> ExecutorReport {
@@ -223,8 +225,12 @@ mod tests {
         }
     }
 
+    const NOW: Time = Time::from_s(1_000);
+
     fn started(nodes: Vec<FoundNode>, sleep_max: Duration, tell: Reports) -> SimulatedExecutor {
-        SimulatedExecutor::start(SimulatedNodes { nodes, sleep_max }, tell)
+        let steady = MachineClock::system().steady();
+        let clock = MachineClock::new(move || ClockReading { wall: NOW, steady });
+        SimulatedExecutor::start(SimulatedNodes { nodes, sleep_max }, clock, tell)
     }
 
     #[tokio::test]
@@ -236,15 +242,11 @@ mod tests {
         let task = launch.task;
         nodes.carry_out(Order::Launch(launch.clone()));
         nodes.carry_out(Order::Launch(launch));
-        assert!(
-            matches!(next(&mut told).await, ExecutorReport::Started { task: t, .. } if t == task)
-        );
-        assert!(
-            matches!(next(&mut told).await, ExecutorReport::Started { .. }),
-            "the same, not another"
-        );
-        let ended = next(&mut told).await;
-        assert!(matches!(ended, ExecutorReport::Exited { code: 0, ending: Ending::Itself, .. }));
+        let started = ExecutorReport::Started { task, at: NOW, prepared: Span::ZERO };
+        assert_eq!(next(&mut told).await, started);
+        assert_eq!(next(&mut told).await, started, "the same, not another");
+        let ended = ExecutorReport::Exited { task, at: NOW, code: 0, ending: Ending::Itself };
+        assert_eq!(next(&mut told).await, ended);
         assert_eq!(nodes.known(), [task]);
         nodes.acknowledge(task);
         let unknown = Order::Stop { task, until: Time(0) };

@@ -8,15 +8,7 @@ mod places;
 mod planted;
 mod settings;
 
-use era_core::units::Time;
-
 pub(crate) use environment::{MARK, TaskFolders, environment, words};
 pub(crate) use places::give;
 pub use places::{Places, Unready};
 pub use settings::SupervisorSettings;
-
-/// The wall clock.
-pub fn now() -> Time {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    Time(since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
-}

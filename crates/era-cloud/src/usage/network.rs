@@ -216,7 +216,9 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 mod tests {
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
+
+    use tokio::time::Instant;
 
     use era_core::units::JobId;
 

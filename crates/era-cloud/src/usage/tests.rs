@@ -3,10 +3,11 @@
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use era_core::units::JobId;
 use rustix::process::{Pid, Signal};
+use tokio::time::Instant;
 
 use super::*;
 

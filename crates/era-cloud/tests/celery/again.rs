@@ -7,11 +7,10 @@ use era_cloud::celery::body::BodyFormat;
 use era_cloud::celery::message::TaskMessage;
 use era_cloud::celery::worker::Worker;
 use era_cloud::celery::{RUN, names, queue, result};
-use era_cloud::task::now;
 use era_cloud::{Ending, Executor as _, ExecutorReport, Launch, Order};
 use era_core::units::Span;
 
-use crate::{BRIEF, BUSY, Bed, PATIENCE};
+use crate::{BRIEF, BUSY, Bed, PATIENCE, now};
 
 async fn worker(bed: &mut Bed) -> Worker {
     Worker::start(bed.node("here").await, 4)

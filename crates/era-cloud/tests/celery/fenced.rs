@@ -9,11 +9,10 @@ use era_cloud::celery::bus::Bus;
 use era_cloud::celery::fence::LeaseFence;
 use era_cloud::celery::names;
 use era_cloud::celery::worker::Worker;
-use era_cloud::task::now;
 use era_cloud::{Executor as _, ExecutorReport, Order};
 use era_core::units::Span;
 
-use crate::{BRIEF, Bed, Leads, PATIENCE};
+use crate::{BRIEF, Bed, Leads, PATIENCE, now};
 
 /// All that Redis holds, but for signs of life.
 async fn held(bus: &Bus) -> BTreeMap<String, Option<Vec<u8>>> {

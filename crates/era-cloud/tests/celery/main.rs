@@ -16,7 +16,7 @@ use std::pin::Pin;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use era_cloud::celery::bus::Bus;
 use era_cloud::celery::fence::Leadership;
@@ -24,9 +24,10 @@ use era_cloud::celery::names::{self, CeleryId, RedisAddress};
 use era_cloud::celery::node::{CeleryNode, NodeOptions, Runs};
 use era_cloud::celery::worker::Worker;
 use era_cloud::celery::{CeleryExecutor, CeleryOptions};
+use era_cloud::clock::MachineClock;
 use era_cloud::local::LocalOptions;
 use era_cloud::log::{LogReader, Only};
-use era_cloud::task::{SupervisorSettings, now};
+use era_cloud::task::SupervisorSettings;
 use era_cloud::{
     Ending, Executor, ExecutorReport, FoundNode, Launch, Order, TaskLimits, TaskSecrets, TaskSpec,
 };
@@ -34,6 +35,7 @@ use era_core::job::TaskId;
 use era_core::resources::{Capacity, Resources};
 use era_core::units::{JobId, NodeId, Span, Time, UserId};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 /// Far more than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -50,6 +52,11 @@ struct Bed {
     led: Arc<AtomicU64>,
     executor: CeleryExecutor,
     reports: mpsc::Receiver<ExecutorReport>,
+}
+
+/// Now, by the wall clock.
+fn now() -> Time {
+    MachineClock::system().now()
 }
 
 /// A server that took the lead, as the database would tell.
@@ -99,7 +106,7 @@ impl Bed {
                 return None;
             }
         };
-        while Bus::connect(&address(port, lease_s)).await.is_err() {
+        while Bus::connect(&address(port, lease_s), MachineClock::system()).await.is_err() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         let led = Arc::default();
@@ -116,7 +123,9 @@ impl Bed {
     }
 
     async fn bus(&self) -> Bus {
-        Bus::connect(&address(self.port, self.lease_s)).await.expect("Redis")
+        Bus::connect(&address(self.port, self.lease_s), MachineClock::system())
+            .await
+            .expect("Redis")
     }
 
     /// What Celery calls a task.
@@ -247,7 +256,8 @@ async fn server(
 ) -> (CeleryExecutor, mpsc::Receiver<ExecutorReport>) {
     let (tell, reports) = mpsc::channel(1024);
     let (site, lead) = (folder.join("site"), Leads::next(led));
-    let options = CeleryOptions { address: address.clone(), site, lead };
+    let options =
+        CeleryOptions { address: address.clone(), site, lead, clock: MachineClock::system() };
     (CeleryExecutor::start(options, tell).await.expect("an executor"), reports)
 }
 

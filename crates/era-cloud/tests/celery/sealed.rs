@@ -1,10 +1,12 @@
 //! A Redis that is spoken to in secret, and vouched for by an authority of the site's own.
 
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use era_cloud::celery::bus::Bus;
 use era_cloud::celery::names::RedisAddress;
+use era_cloud::clock::MachineClock;
+use tokio::time::Instant;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_encrypted_redis_is_trusted_by_the_authority_that_was_named_and_by_none_other() {
@@ -38,14 +40,15 @@ async fn an_encrypted_redis_is_trusted_by_the_authority_that_was_named_and_by_no
     let vouched = vouched.expect("an address");
     let until = Instant::now() + Duration::from_secs(60);
     let trusted = loop {
-        match Bus::connect(&vouched).await {
+        match Bus::connect(&vouched, MachineClock::system()).await {
             Err(_) if Instant::now() < until => tokio::time::sleep(Duration::from_millis(50)).await,
             connected => break connected,
         }
     };
-    let refused = Bus::connect(&RedisAddress::read(&url).expect("an address")).await;
+    let refused =
+        Bus::connect(&RedisAddress::read(&url).expect("an address"), MachineClock::system()).await;
     let missing = RedisAddress::read(&format!("{url}?ca=/nowhere/ca.pem")).expect("an address");
-    let missing = Bus::connect(&missing).await;
+    let missing = Bus::connect(&missing, MachineClock::system()).await;
     let _ = redis.kill();
     let _ = redis.wait();
     trusted.expect("connected");

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use era_cloud::clock::MachineClock;
 use era_cloud::docker::{DockerExecutor, DockerOptions, EngineAddress};
 use era_cloud::log::{LogReader, Only};
 use era_cloud::{Executor, ExecutorReport, Launch, TaskLimits, TaskSpec};
@@ -15,6 +16,7 @@ use era_core::job::TaskId;
 use era_core::resources::Resources;
 use era_core::units::{JobId, NodeId, Span, Time, UserId};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 /// The image that tests run in.
 pub(crate) const IMAGE: &str = "era-test/busybox:1";
@@ -234,7 +236,8 @@ impl Bed {
     pub(crate) async fn start(address: &str, data: &Path, fence: Span) -> Bed {
         let (tell, reports) = mpsc::channel(1024);
         let address = EngineAddress::parse(address).expect("an address");
-        let options = DockerOptions { address, data: data.into(), fence };
+        let options =
+            DockerOptions { address, data: data.into(), fence, clock: MachineClock::system() };
         let executor = DockerExecutor::start(options, tell).await.expect("an executor");
         Bed { executor, reports, data: data.into(), nodes: Vec::new() }
     }
@@ -358,6 +361,5 @@ pub(crate) fn data() -> tempfile::TempDir {
 
 /// Now, by the wall clock.
 pub(crate) fn now() -> Time {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    Time(i64::try_from(since.expect("after 1970").as_millis()).expect("soon enough"))
+    MachineClock::system().now()
 }

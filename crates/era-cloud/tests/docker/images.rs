@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use era_cloud::clock::MachineClock;
 use era_cloud::docker::{Build, DockerEngine, EngineAddress, SiteId};
 use era_cloud::{Ending, Executor, ExecutorReport, Launch, Order, Staged};
 use era_core::units::Span;
@@ -58,7 +59,8 @@ async fn an_image_is_built_pushed_with_a_password_and_pulled_and_a_job_may_bring
     let site = || SiteId::named("00000000").expect("a site");
     let parsed = EngineAddress::parse(&address).expect("an address");
     write(LOGIN);
-    let engine = DockerEngine::connect(&parsed, site()).await.expect("an engine");
+    let engine =
+        DockerEngine::connect(&parsed, site(), MachineClock::system()).await.expect("an engine");
 
     let reference = engine.registry().reference("hello:1").expect("a registry");
     let (done, shown) =
@@ -75,7 +77,8 @@ async fn an_image_is_built_pushed_with_a_password_and_pulled_and_a_job_may_bring
 
     // A wrong password is refused, and nobody reads it.
     write("ada:wrong-word");
-    let stranger = DockerEngine::connect(&parsed, site()).await.expect("an engine");
+    let stranger =
+        DockerEngine::connect(&parsed, site(), MachineClock::system()).await.expect("an engine");
     let refused = stranger.push(&reference, &lines).await.expect_err("refused").to_string();
     assert!(!refused.contains("wrong-word"), "{refused}");
     assert!(refused.contains(&parsed.endpoint.to_string()), "{refused}");
@@ -295,7 +298,11 @@ async fn an_engine_that_is_not_there_is_named_with_what_to_do() {
     for address in [missing.as_str(), "docker://127.0.0.1:1"] {
         let parsed = EngineAddress::parse(address).expect("an address");
         let site = SiteId::named("00000000").expect("a site");
-        let error = DockerEngine::connect(&parsed, site).await.err().expect("refused").to_string();
+        let error = DockerEngine::connect(&parsed, site, MachineClock::system())
+            .await
+            .err()
+            .expect("refused")
+            .to_string();
         assert!(error.contains(address) && error.contains("is it running"), "{error}");
     }
 }

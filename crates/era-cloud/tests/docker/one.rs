@@ -1,12 +1,14 @@
 //! On a Swarm of one node, where tasks hold leases as on one of many.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use era_cloud::clock::MachineClock;
 use era_cloud::docker::{DockerEngine, EngineAddress, Instance, InstanceState, SiteId};
 use era_cloud::{Ending, Executor, ExecutorReport, Order};
 use era_core::job::TaskId;
 use era_core::units::{JobId, Span};
+use tokio::time::Instant;
 
 use crate::bed::{Bed, Daemon, IMAGE, PATIENCE, data, now};
 
@@ -135,7 +137,9 @@ async fn becomes(
 async fn whole_interface(daemon: &Daemon, site: &str) {
     let address = EngineAddress::parse(&daemon.address()).expect("an address");
     let site_named = SiteId::named(site).expect("a site");
-    let engine = DockerEngine::connect(&address, site_named).await.expect("an engine");
+    let engine = DockerEngine::connect(&address, site_named, MachineClock::system())
+        .await
+        .expect("an engine");
     let task = TaskId { job: JobId(9), part: 0, attempt: 1, rank: 0 };
     let one = instance(&format!("era-{site}-j9-p0-a1-r0"), task, site);
     for _ in 0..2 {

@@ -3,7 +3,8 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Instant;
+
+use tokio::time::Instant;
 
 use super::bed::{Daemon, PATIENCE};
 

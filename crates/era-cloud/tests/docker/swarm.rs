@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use era_cloud::clock::MachineClock;
 use era_cloud::docker::{DockerEngine, EngineAddress, InstanceState};
 use era_cloud::{Ending, Executor, ExecutorReport, Launch, Order, TaskSecrets};
 use era_core::units::Span;
@@ -154,7 +155,9 @@ async fn a_manager_serves_the_whole_interface_and_tells_of_its_nodes() {
     // A volume of the manager's own is seen by no other node.
     let local =
         EngineAddress::parse(&format!("{}&volumes=local:kept", swarm.address())).expect("read");
-    let alone = DockerEngine::connect_for(&local, data.path()).await.expect("reached");
+    let alone = DockerEngine::connect_for(&local, data.path(), MachineClock::system())
+        .await
+        .expect("reached");
     let only = alone.nodes().await.expect("listed");
     assert_eq!(only.len(), 1);
     assert_eq!(only[0].id, swarm.id(0));
@@ -269,7 +272,9 @@ async fn a_manager_serves_the_whole_interface_and_tells_of_its_nodes() {
     let worker =
         era_cloud::docker::EngineAddress::parse(&swarm.nodes[1].address()).expect("an address");
     let site = era_cloud::docker::SiteId::named("00000000").expect("a site");
-    let refused =
-        era_cloud::docker::DockerEngine::connect(&worker, site).await.err().expect("refused");
+    let refused = era_cloud::docker::DockerEngine::connect(&worker, site, MachineClock::system())
+        .await
+        .err()
+        .expect("refused");
     assert!(refused.to_string().contains("give the address of a manager"), "{refused}");
 }

@@ -15,6 +15,7 @@ use era_cloud::celery::names::RedisAddress;
 use era_cloud::celery::node::{CeleryNode, NodeError, NodeOptions, Runs};
 use era_cloud::celery::worker::Worker;
 use era_cloud::celery::{CeleryExecutor, CeleryOptions, EXEC, queue};
+use era_cloud::clock::MachineClock;
 use era_cloud::{Ending, Executor, ExecutorReport, FoundNode, Launch, Order, docker};
 use era_core::resources::Capacity;
 use serde_json::{Map, Value, json};
@@ -48,7 +49,7 @@ impl Redis {
             .spawn()
             .expect("redis-server is installed");
         let redis = Redis { process, port, lease_s };
-        while Bus::connect(&redis.address()).await.is_err() {
+        while Bus::connect(&redis.address(), MachineClock::system()).await.is_err() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         redis
@@ -75,7 +76,7 @@ async fn worker(daemon: &Daemon, redis: &Redis, folder: &Path) -> Worker {
     let found = FoundNode { name: NODE.into(), capacity, labels, address: None, simulated: false };
     let options = NodeOptions { found, folder: folder.into(), runs: Runs::Containers(address) };
     loop {
-        let bus = Bus::connect(&redis.address()).await.expect("Redis");
+        let bus = Bus::connect(&redis.address(), MachineClock::system()).await.expect("Redis");
         match CeleryNode::start(options.clone(), bus).await {
             Ok(node) => return Worker::start(node, 4),
             // The one before it is about to be gone.
@@ -108,7 +109,8 @@ impl Server {
     async fn start(redis: &Redis, data: &Path) -> Server {
         let (tell, reports) = mpsc::channel(1024);
         let (site, lead) = (data.join("site"), Arc::new(Alone));
-        let options = CeleryOptions { address: redis.address(), site, lead };
+        let options =
+            CeleryOptions { address: redis.address(), site, lead, clock: MachineClock::system() };
         let executor = CeleryExecutor::start(options, tell).await.expect("an executor");
         let mut server = Server { executor, reports };
         server
@@ -167,7 +169,7 @@ async fn a_job_with_an_image_runs_in_a_container_behind_a_worker_and_outlives_it
     assert_eq!(log(data.path(), 1), format!("in a box\n{NODE}\n"));
 
     // A command of Celery's clients, too, in the image that the worker's address names.
-    let bus = Bus::connect(&redis.address()).await.expect("Redis");
+    let bus = Bus::connect(&redis.address(), MachineClock::system()).await.expect("Redis");
     let words = json!(["sh", "-c", "ls /usr 2>/dev/null || echo in a box"]);
     let message = TaskMessage::new(EXEC, "a-command", vec![words], Map::new());
     let wrapped = message.wrap(queue::EAGER, BodyFormat::Json, None, bus.tag()).expect("a message");

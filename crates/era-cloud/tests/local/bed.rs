@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use era_cloud::clock::MachineClock;
 use era_cloud::local::{LocalExecutor, LocalOptions};
 use era_cloud::task::SupervisorSettings;
 use era_cloud::{Ending, Executor, ExecutorReport, Launch, Order, TaskLimits, TaskSpec};
@@ -12,6 +13,7 @@ use era_core::job::TaskId;
 use era_core::resources::Resources;
 use era_core::units::{JobId, NodeId, Time, UserId};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 /// Far more than anything here takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -23,8 +25,7 @@ pub(crate) struct Bed {
 }
 
 pub(crate) fn now() -> Time {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    Time(i64::try_from(since.expect("after 1970").as_millis()).expect("not so late"))
+    MachineClock::system().now()
 }
 
 pub(crate) fn is_root() -> bool {

@@ -31,7 +31,7 @@ async fn who_ignores_sigterm_is_killed_when_the_grace_is_over() {
     let task = bed.launch(bed.sh(1, "trap '' TERM; echo up; while :; do sleep 0.05; done"));
     bed.started(task).await;
     wait_until(|| bed.log(1).contains("up"));
-    let begun = std::time::Instant::now();
+    let begun = tokio::time::Instant::now();
     bed.server().carry_out(Order::Stop { task, until: in_ms(300) });
     assert_eq!(bed.ended(task).await, (137, Ending::Stopped));
     assert!(begun.elapsed().as_millis() >= 290, "it had its grace");

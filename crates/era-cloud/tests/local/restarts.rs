@@ -1,9 +1,10 @@
 //! Servers and supervisors that go and come.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use era_cloud::{Ending, Executor, ExecutorReport};
 use era_core::units::Span;
+use tokio::time::Instant;
 
 use super::bed::{Bed, PATIENCE, count, long, processes, wait_until};
 

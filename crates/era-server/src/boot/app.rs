@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use era_app::auth::Auth;
 use era_app::background::{Retention, Tuning};
-use era_app::clock::SystemClock;
+use era_app::clock::{SystemClock, millis};
 use era_app::egress::EgressPolicy;
 use era_app::feed::Feed;
 use era_app::image_engine::ImageEngine;
@@ -18,6 +18,7 @@ use era_app::lead::{LOOK_EVERY, Lead, LeaderCandidate};
 use era_app::replica::Replica;
 use era_app::report::Laboratory;
 use era_app::{background, machine};
+use era_cloud::clock::MachineClock;
 use era_store::files::{Files, KeepFor};
 use era_store::{Leader, LeaseRole, Place};
 use tokio::task::JoinSet;
@@ -67,6 +68,8 @@ pub struct AppOptions {
     pub program: PathBuf,
     /// What builds images, where there is an engine for it.
     pub images: ImageEngine,
+    /// The clock of this machine.
+    pub clock: MachineClock,
 }
 
 /// Starts a server of the application, once a scheduler has begun a journal; one that keeps files
@@ -100,7 +103,7 @@ pub async fn start(settings: AppOptions) -> Result<Running, BootError> {
             (RouteSet::Files, None, files, retention.of_files())
         }
     };
-    let clock = Arc::new(SystemClock);
+    let clock = Arc::new(SystemClock::new(settings.clock));
     let database = (&settings.database, settings.replica.as_ref());
     let store = super::open(&settings.folder, database.0, database.1).await?;
     let lead = match routes {
@@ -121,23 +124,23 @@ pub async fn start(settings: AppOptions) -> Result<Running, BootError> {
         *gate = Some(lead.gate());
     }
     let (replica, _) = Replica::start(&store).await?;
-    let auth = Auth::open(&store).await?;
+    let auth = Auth::open(&store, clock.clone()).await?;
     // The first scheduler of all makes the first account; before that nobody can be answered.
     while auth.directory().users().next().is_none() {
         tokio::time::sleep(LOOK_EVERY).await;
         auth.refresh().await?;
     }
     let handle = replica.handle();
-    let (feed, _) = Feed::read(&store, handle.committed()).await?;
+    let (feed, _) = Feed::read(&store, handle.committed(), clock.clone()).await?;
     // Each has its own in the folder that all share: a run is known to whoever was asked for it.
     let lab = format!("lab-{}-{}", machine::file_name(), address.port());
     let answering = Answering {
-        clock,
+        clock: clock.clone(),
         egress: settings.egress,
         laboratory: settings.laboratory,
         lab: settings.folder.join(lab),
         program: settings.program,
-        files: Files::open(&store, keep)?,
+        files: Files::open(&store, keep, millis(clock))?,
         images: settings.images,
         engines: None,
     };

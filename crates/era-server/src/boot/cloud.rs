@@ -7,11 +7,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use era_app::clock::SystemClock;
+use era_app::clock::{SystemClock, millis};
 use era_app::lead::{Lead, LeaderCandidate};
 use era_app::replica::Replica;
 use era_app::{influx, launch};
 use era_cloud::TaskLimits;
+use era_cloud::clock::MachineClock;
 use era_store::files::{Files, KeepFor};
 use era_store::{LeaseRole, Place};
 use tokio::sync::mpsc;
@@ -40,6 +41,8 @@ pub struct CloudOptions {
     pub limits: TaskLimits,
     /// InfluxDB, where what jobs tell and use goes there as well.
     pub influx: Option<influx::InfluxAddress>,
+    /// The clock of this machine.
+    pub clock: MachineClock,
 }
 
 /// Starts to run tasks, once no other does and a scheduler has begun a journal.
@@ -57,7 +60,7 @@ pub async fn start(
     let http = tokio::spawn(status.clone().serve(listener, settings.serving, stop.clone()));
     let store = super::open(&settings.folder, &settings.database, None).await?;
     // What stands beside the lease is where tasks are.
-    let clock = Arc::new(SystemClock);
+    let clock = Arc::new(SystemClock::new(settings.clock));
     let candidate = LeaderCandidate::at(address, None, clock.clone());
     let held = |leader: &era_store::Leader| status.stands_by(&leader.holder);
     let lease = store.lease_of(LeaseRole::Cloud);
@@ -76,10 +79,10 @@ pub async fn start(
     let starting = Starting { reports, fence: rules.lease.max(rules.grace), lease };
     let engines = (engines.start)(starting).await.map_err(BootError::Engines)?;
     let tasking = Tasking {
-        clock,
+        clock: clock.clone(),
         engines,
         // Whoever keeps files removes them: nothing is removed here.
-        files: Files::open(&store, KeepFor::default())?,
+        files: Files::open(&store, KeepFor::default(), millis(clock))?,
         folder: settings.folder,
         limits: settings.limits,
         influx: settings.influx,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use era_app::auth::Auth;
-use era_app::clock::SystemClock;
+use era_app::clock::{SystemClock, millis};
 use era_app::driver::{Driver, SegmentRules};
 use era_app::egress::EgressPolicy;
 use era_app::feed::Feed;
@@ -20,6 +20,7 @@ use era_app::lead::{LOOK_EVERY, Lead, LeaderCandidate};
 use era_app::replica::{inbox, link::Contact};
 use era_app::{background, bus, webhook};
 use era_cloud::celery::names::RedisAddress;
+use era_cloud::clock::MachineClock;
 use era_core::State;
 use era_store::files::{Files, KeepFor};
 use era_store::journal::Follower;
@@ -62,11 +63,14 @@ pub struct CoreOptions {
     pub program: PathBuf,
     /// How often it is learned how long jobs take and what they use.
     pub learn_every: Duration,
+    /// The clock of this machine.
+    pub clock: MachineClock,
 }
 
 /// A scheduler that does not lead yet.
 pub struct Scheduler {
     settings: CoreOptions,
+    clock: Arc<SystemClock>,
     store: Store,
     inbox: TcpListener,
     contact: Contact,
@@ -91,13 +95,24 @@ impl Scheduler {
         let asked_at = local_address(&inbox, settings.inbox)?;
         let advertised = settings.advertise.clone().unwrap_or_else(|| asked_at.to_string());
         let contact = Contact::new(&advertised)?;
-        let clock = Arc::new(SystemClock);
-        let candidate = LeaderCandidate::at(asked_at, Some(contact.written()), clock);
+        let clock = Arc::new(SystemClock::new(settings.clock.clone()));
+        let candidate = LeaderCandidate::at(asked_at, Some(contact.written()), clock.clone());
         let (status, stop) = (LayerStatus::new(), CancellationToken::new());
         let serving = settings.serving.clone();
         let http = tokio::spawn(status.clone().serve(listener, serving, stop.clone()));
         let store = super::open(&settings.folder, &settings.database, None).await?;
-        Ok(Scheduler { settings, store, inbox, contact, candidate, status, address, http, stop })
+        Ok(Scheduler {
+            settings,
+            clock,
+            store,
+            inbox,
+            contact,
+            candidate,
+            status,
+            address,
+            http,
+            stop,
+        })
     }
 
     /// Stands by until nobody else leads, then leads.
@@ -105,6 +120,7 @@ impl Scheduler {
         let (lead, follower) = self.stand_by().await?;
         let Scheduler {
             settings,
+            clock,
             store,
             inbox: listener,
             contact,
@@ -114,7 +130,7 @@ impl Scheduler {
             stop,
             ..
         } = self;
-        let (journal, clock) = (store.journal(), Arc::new(SystemClock));
+        let journal = store.journal();
         let started = match follower {
             Some(mut follower) => {
                 // What the last leader wrote at the last moment. From here on only this one does.
@@ -129,19 +145,19 @@ impl Scheduler {
         let (driver, _releases) = started?;
         let handle = driver.handle();
         first::furnish(&handle).await?;
-        let auth = Auth::open(&store).await?;
+        let auth = Auth::open(&store, clock.clone()).await?;
         let first = auth.first_start(&handle).await?;
         // Application servers read the tables too, and cannot ask for them.
-        let feed = Feed::start(&store, handle.committed(), Duration::ZERO).await?;
+        let feed = Feed::start(&store, handle.committed(), Duration::ZERO, clock.clone()).await?;
         let (feed, follower) = feed;
         let answering = Answering {
-            clock,
+            clock: clock.clone(),
             egress: settings.egress,
             laboratory: None,
             lab: settings.folder.join("lab"),
             program: settings.program,
             // Whoever keeps files removes them: nothing is removed here.
-            files: Files::open(&store, KeepFor::default())?,
+            files: Files::open(&store, KeepFor::default(), millis(clock))?,
             images: ImageEngine::default(),
             engines: None,
         };
@@ -157,7 +173,13 @@ impl Scheduler {
         beside.spawn(async move { services.auth.keep_fresh(stopped).await });
         beside.spawn(webhook::run(app.clone(), store.journal(), settings.egress, stop.clone()));
         if let Some(redis) = settings.redis {
-            beside.spawn(bus::run(app.clone(), store.journal(), redis, stop.clone()));
+            beside.spawn(bus::run(
+                app.clone(),
+                store.journal(),
+                redis,
+                settings.clock,
+                stop.clone(),
+            ));
         }
         status.set(Standing::AtWork(Some(app.clone())));
         Ok(Running {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use era_app::image_engine::ImageEngine;
 use era_app::launch::Engines;
 use era_app::machine;
+use era_cloud::clock::MachineClock;
 use era_cloud::docker::{DockerEngine, DockerExecutor, DockerOptions, EngineAddress};
 use era_cloud::local::{LocalExecutor, LocalOptions};
 use era_cloud::simulated::{SimulatedExecutor, SimulatedNodes};
@@ -17,10 +18,10 @@ use super::{StartEngines, Starting, TaskHolder};
 
 /// This machine as the first node, and these simulated ones. The running program is its own
 /// supervisor.
-pub fn here(folder: PathBuf, simulated: SimulatedNodes) -> StartEngines {
+pub fn here(folder: PathBuf, simulated: SimulatedNodes, clock: MachineClock) -> StartEngines {
     StartEngines {
         holder: Box::pin(std::future::ready(Ok(TaskHolder::here()))),
-        start: Box::new(move |with| Box::pin(start(folder, simulated, with.reports))),
+        start: Box::new(move |with| Box::pin(start(folder, simulated, clock, with.reports))),
     }
 }
 
@@ -31,17 +32,18 @@ pub fn docker(
     address: EngineAddress,
     simulated: SimulatedNodes,
     images: ImageEngine,
+    clock: MachineClock,
 ) -> StartEngines {
     StartEngines {
-        holder: Box::pin(of_engine(address.clone(), folder.clone())),
+        holder: Box::pin(of_engine(address.clone(), folder.clone(), clock.clone())),
         start: Box::new(move |Starting { reports, fence, .. }| {
             Box::pin(async move {
-                let options = DockerOptions { address, data: folder, fence };
+                let options = DockerOptions { address, data: folder, fence, clock: clock.clone() };
                 let docker = DockerExecutor::start(options, reports.clone())
                     .await
                     .map_err(|e| e.to_string())?;
                 images.reached(docker.engine().clone());
-                let simulated = asleep(simulated, reports);
+                let simulated = asleep(simulated, clock, reports);
                 Ok(Engines { local: Arc::new(docker), simulated })
             })
         }),
@@ -50,8 +52,13 @@ pub fn docker(
 
 /// The engine at an address, by the id that it gave itself: an address may mean another one on
 /// another machine.
-async fn of_engine(address: EngineAddress, folder: PathBuf) -> Result<TaskHolder, String> {
-    let engine = DockerEngine::connect_for(&address, &folder).await.map_err(|e| e.to_string())?;
+async fn of_engine(
+    address: EngineAddress,
+    folder: PathBuf,
+    clock: MachineClock,
+) -> Result<TaskHolder, String> {
+    let engine = DockerEngine::connect_for(&address, &folder, clock).await;
+    let engine = engine.map_err(|e| e.to_string())?;
     let (kind, what) =
         if engine.is_swarm() { ("swarm", "the Swarm") } else { ("docker", "the Docker engine") };
     let name = engine.id().unwrap_or(machine::id());
@@ -59,16 +66,21 @@ async fn of_engine(address: EngineAddress, folder: PathBuf) -> Result<TaskHolder
 }
 
 /// Simulated nodes, where there are any.
-pub(super) fn asleep(simulated: SimulatedNodes, reports: Reports) -> Option<Arc<dyn Executor>> {
+pub(super) fn asleep(
+    simulated: SimulatedNodes,
+    clock: MachineClock,
+    reports: Reports,
+) -> Option<Arc<dyn Executor>> {
     if simulated.nodes.is_empty() {
         return None;
     }
-    Some(Arc::new(SimulatedExecutor::start(simulated, reports)))
+    Some(Arc::new(SimulatedExecutor::start(simulated, clock, reports)))
 }
 
 async fn start(
     folder: PathBuf,
     simulated: SimulatedNodes,
+    clock: MachineClock,
     reports: Reports,
 ) -> Result<Engines, String> {
     let machine = tokio::task::spawn_blocking(discover::this_machine).await;
@@ -86,6 +98,6 @@ async fn start(
     }
     // The channel is empty, and its other end is held by whoever asked for this.
     let _ = reports.try_send(ExecutorReport::Node(machine.node));
-    let simulated = asleep(simulated, reports);
+    let simulated = asleep(simulated, clock, reports);
     Ok(Engines { local: Arc::new(local), simulated })
 }

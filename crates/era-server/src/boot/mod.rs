@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use era_app::auth::{AccountError, Auth};
 use era_app::background::{Retention, Tuning};
-use era_app::clock::SystemClock;
+use era_app::clock::{SystemClock, millis};
 use era_app::driver::{Driver, Handle, SegmentRules, Unanswered};
 use era_app::egress::EgressPolicy;
 use era_app::feed::{Feed, UNSEEN_MAX};
@@ -38,6 +38,7 @@ use era_app::lead::{self, Lead, LeadError};
 use era_app::report::Laboratory;
 use era_app::{background, bus, influx, webhook};
 use era_cloud::celery::names::RedisAddress;
+use era_cloud::clock::MachineClock;
 use era_cloud::{Reports, TaskLimits};
 use era_core::State;
 use era_core::units::Span;
@@ -99,6 +100,8 @@ pub struct ServerOptions {
     pub limits: TaskLimits,
     /// Whether only one account may be used, since the jobs of all would run as one user.
     pub one_account: bool,
+    /// The clock of this machine.
+    pub clock: MachineClock,
 }
 
 /// Something that is found out or started, or a sentence that says why not.
@@ -207,7 +210,7 @@ pub async fn start(settings: ServerOptions, engines: StartEngines) -> Result<Run
     let occupied = lead::occupy(&settings.folder)?;
     let database = settings.database.unwrap_or_else(|| Place::folder(&settings.folder));
     let store = Store::open_at(&settings.folder, &database, settings.replica.as_ref()).await?;
-    let clock = Arc::new(SystemClock);
+    let clock = Arc::new(SystemClock::new(settings.clock.clone()));
     let lead = Lead::take(&store, clock.clone()).await?;
     let journal = store.journal();
     let restored = Driver::restore(&journal, State::default()).await?;
@@ -221,10 +224,10 @@ pub async fn start(settings: ServerOptions, engines: StartEngines) -> Result<Run
     let (driver, releases) = Driver::start_from(journal, clock.clone(), rules, restored, ended)?;
     let handle = driver.handle();
     first::furnish(&handle).await?;
-    let auth = Auth::open(&store).await?;
+    let auth = Auth::open(&store, clock.clone()).await?;
     let auth = if settings.one_account { auth.for_one()? } else { auth };
     let first = auth.first_start(&handle).await?;
-    let files = Files::open(&store, settings.retention.of_files())?;
+    let files = Files::open(&store, settings.retention.of_files(), millis(clock.clone()))?;
     let tasking = Tasking {
         clock: clock.clone(),
         engines: engines.clone(),
@@ -236,7 +239,8 @@ pub async fn start(settings: ServerOptions, engines: StartEngines) -> Result<Run
     };
     let tasks = tasking.start(&store, handle.clone(), releases, reported);
     wait_for_a_node(&handle).await;
-    let (feed, follower) = Feed::start(&store, handle.committed(), UNSEEN_MAX).await?;
+    let (feed, follower) =
+        Feed::start(&store, handle.committed(), UNSEEN_MAX, clock.clone()).await?;
     let answering = Answering {
         clock,
         egress: settings.egress,
@@ -266,7 +270,7 @@ pub async fn start(settings: ServerOptions, engines: StartEngines) -> Result<Run
     beside.spawn(app.lab.clone().work(store.journal(), stop.clone()));
     beside.spawn(webhook::run(app.clone(), store.journal(), settings.egress, stop.clone()));
     if let Some(redis) = settings.redis {
-        beside.spawn(bus::run(app.clone(), store.journal(), redis, stop.clone()));
+        beside.spawn(bus::run(app.clone(), store.journal(), redis, settings.clock, stop.clone()));
     }
     Ok(Running {
         app,

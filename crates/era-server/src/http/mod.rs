@@ -151,5 +151,5 @@ async fn page_or_nowhere(method: Method, uri: Uri, headers: HeaderMap) -> Respon
 }
 
 #[cfg(test)]
-#[allow(clippy::disallowed_methods, reason = "tests wait for servers in real time")]
+#[expect(clippy::disallowed_methods, reason = "tests wait for servers in real time")]
 mod tests;

@@ -38,7 +38,7 @@ async fn ask(
         return Ok(Json(quotes::hold(&app, &caller, &asked, key).await?));
     }
     let snapshot = app.driver.snapshot();
-    Ok(Json(quotes::quote(&app, &caller, Moment::now(&snapshot), &asked)?))
+    Ok(Json(quotes::quote(&app, &caller, Moment::now(&*app.clock, &snapshot), &asked)?))
 }
 
 /// Gives up a hold.

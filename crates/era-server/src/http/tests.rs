@@ -10,12 +10,14 @@ mod lists;
 mod oversight;
 mod queries;
 mod reports;
+mod sessions;
 mod sockets;
 mod words;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
@@ -23,13 +25,15 @@ use axum::http::{Request, StatusCode, header};
 use axum::response::Response;
 use era_app::asks::Asking;
 use era_app::auth::Auth;
-use era_app::clock::SystemClock;
+use era_app::clock::{SystemClock, millis};
 use era_app::driver::{Driver, Releases, SegmentRules};
 use era_app::egress::EgressPolicy;
 use era_app::feed::{Feed, UNSEEN_MAX};
 use era_app::lab::Lab;
 use era_app::report::Laboratory;
+use era_cloud::clock::{ClockReading, MachineClock};
 use era_core::State;
+use era_core::units::Span;
 use era_store::Store;
 use era_store::accounts::AuditAsk;
 use era_store::files::{Files, KeepFor};
@@ -46,9 +50,16 @@ struct TestServer {
     app: App,
     routes: axum::Router,
     password: String,
+    /// How much time has passed for its machine beside what really did.
+    ahead_ms: Arc<AtomicI64>,
     _driver: Driver,
     _releases: Releases,
     _folder: tempfile::TempDir,
+}
+
+/// A clock of this machine.
+pub(super) fn clock() -> Arc<SystemClock> {
+    Arc::new(SystemClock::new(MachineClock::system()))
 }
 
 async fn server() -> TestServer {
@@ -60,23 +71,33 @@ async fn server() -> TestServer {
 struct Wishes {
     laboratory: Option<Arc<dyn Laboratory>>,
     one_account: bool,
+    /// Its machine's clock only goes on where the test lets time pass.
+    clock_stands: bool,
 }
 
 async fn server_with(wishes: Wishes) -> TestServer {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path()).await.unwrap();
     let fresh = State::default();
-    let clock = Arc::new(SystemClock);
+    let (machine, ahead_ms) = (MachineClock::system(), Arc::<AtomicI64>::default());
+    let (begun, ahead) = (machine.now(), ahead_ms.clone());
+    let clock = Arc::new(SystemClock::new(MachineClock::new(move || {
+        let wall = if wishes.clock_stands { begun } else { machine.now() };
+        let wall = wall + Span(ahead.load(Ordering::SeqCst));
+        ClockReading { wall, steady: machine.steady() }
+    })));
+    let rules = SegmentRules::default();
     let (driver, releases) =
-        Driver::start(store.journal(), clock, SegmentRules::default(), fresh).await.unwrap();
-    let (feed, _) = Feed::start(&store, driver.handle().committed(), UNSEEN_MAX).await.unwrap();
-    let auth = Auth::open(&store).await.unwrap();
+        Driver::start(store.journal(), clock.clone(), rules, fresh).await.unwrap();
+    let committed = driver.handle().committed();
+    let (feed, _) = Feed::start(&store, committed, UNSEEN_MAX, clock.clone()).await.unwrap();
+    let auth = Auth::open(&store, clock.clone()).await.unwrap();
     let auth = if wishes.one_account { auth.for_one().unwrap() } else { auth };
     let first = auth.first_start(&driver.handle()).await.unwrap().unwrap();
     let app = App(Services::new(Parts {
-        clock: Arc::new(SystemClock),
+        clock: clock.clone(),
         driver: driver.handle(),
-        files: Files::open(&store, KeepFor::default()).unwrap(),
+        files: Files::open(&store, KeepFor::default(), millis(clock.clone())).unwrap(),
         store,
         auth,
         egress: EgressPolicy::Public,
@@ -86,12 +107,19 @@ async fn server_with(wishes: Wishes) -> TestServer {
         images: Default::default(),
         runs_images: false,
         terminals: None,
-        lab: Lab::open(folder.path().join("lab"), "/bin/false".into(), Arc::new(SystemClock))
-            .unwrap(),
+        lab: Lab::open(folder.path().join("lab"), "/bin/false".into(), clock).unwrap(),
     }));
     let routes = service(app.clone(), super::RouteSet::All);
     let password = first.password;
-    TestServer { app, routes, password, _driver: driver, _releases: releases, _folder: folder }
+    TestServer {
+        app,
+        routes,
+        password,
+        ahead_ms,
+        _driver: driver,
+        _releases: releases,
+        _folder: folder,
+    }
 }
 
 /// A server with one node of four cores, and its administrator's token.
@@ -115,6 +143,11 @@ struct Answer {
 }
 
 impl TestServer {
+    /// Lets time pass for it.
+    fn pass(&self, span: Span) {
+        self.ahead_ms.fetch_add(span.ms(), Ordering::SeqCst);
+    }
+
     async fn send(&self, request: Request<Body>) -> Answer {
         read(self.routes.clone().oneshot(request).await.unwrap()).await
     }
@@ -371,18 +404,16 @@ async fn accounts_are_there_after_a_restart_and_the_core_is_told_what_it_misses(
     let server = server().await;
     let admin = server.administrator().await;
     server.user(&admin, "ada", "user").await;
-    let reopened = Auth::open(&server.app.store).await.unwrap();
+    let reopened = Auth::open(&server.app.store, server.app.clock.clone()).await.unwrap();
     assert_eq!(reopened.directory().users().count(), 2);
     assert!(reopened.caller(&admin).is_some());
     assert!(reopened.first_start(&server.app.driver).await.unwrap().is_none());
     assert_eq!(reopened.mirror(&server.app.driver).await.unwrap(), 0);
     let other = tempfile::tempdir().unwrap();
     let store = Store::open(other.path()).await.unwrap();
-    let clock = Arc::new(SystemClock);
+    let (clock, rules) = (server.app.clock.clone(), SegmentRules::default());
     let (driver, _releases) =
-        Driver::start(store.journal(), clock, SegmentRules::default(), State::default())
-            .await
-            .unwrap();
+        Driver::start(store.journal(), clock, rules, State::default()).await.unwrap();
     assert_eq!(reopened.mirror(&driver.handle()).await.unwrap(), 3);
     assert_eq!(driver.handle().snapshot().accounts().users().count(), 2);
 }

@@ -202,7 +202,7 @@ impl Connection {
             return 0;
         }
         let snapshot = self.app.driver.snapshot();
-        let moment = Moment::now(&snapshot);
+        let moment = Moment::now(&*self.app.clock, &snapshot);
         self.look_again();
         let mut taken = 0;
         while self.pending.len() < OUTSTANDING_MAX {

@@ -94,18 +94,7 @@ struct Inner {
 
 impl Files {
     /// The files of this store.
-    pub fn open(store: &Store, keep: KeepFor) -> Result<Files, StoreError> {
-        #[expect(clippy::disallowed_methods, reason = "the clock of whoever hands in none")]
-        let clock = || jiff::Timestamp::now().as_millisecond();
-        Files::with_clock(store, keep, Arc::new(clock))
-    }
-
-    /// The same, by another clock.
-    pub fn with_clock(
-        store: &Store,
-        keep: KeepFor,
-        clock: MillisClock,
-    ) -> Result<Files, StoreError> {
+    pub fn open(store: &Store, keep: KeepFor, clock: MillisClock) -> Result<Files, StoreError> {
         let folder = store.folder().to_owned();
         for (name, mode) in [("blobs", blob::UNLISTED), ("uploads", blob::CLOSED)] {
             let folder = folder.join(name);

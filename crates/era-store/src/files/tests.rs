@@ -26,8 +26,7 @@ async fn world_that_keeps(keep: KeepFor) -> World {
     let store = crate::testing::open(folder.path()).await;
     let clock = Arc::new(AtomicI64::new(jiff::Timestamp::now().as_millisecond()));
     let told = clock.clone();
-    let files =
-        Files::with_clock(&store, keep, Arc::new(move || told.load(Ordering::SeqCst))).unwrap();
+    let files = Files::open(&store, keep, Arc::new(move || told.load(Ordering::SeqCst))).unwrap();
     World { _folder: folder, files, clock }
 }
 

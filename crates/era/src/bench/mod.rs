@@ -9,10 +9,12 @@ mod server;
 mod sim;
 mod world;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Result;
 use clap::Subcommand;
+
+use crate::clock::instant;
 
 /// What can be measured.
 #[derive(Subcommand)]
@@ -111,7 +113,7 @@ impl Times {
         let mut times: Vec<Duration> = items
             .into_iter()
             .map(|item| {
-                let start = Instant::now();
+                let start = instant();
                 work(item);
                 start.elapsed()
             })

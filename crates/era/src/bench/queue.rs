@@ -2,7 +2,6 @@
 //! whole array through the core.
 
 use std::hint::black_box;
-use std::time::Instant;
 
 use anyhow::Result;
 use era_core::bid::{Request, Window};
@@ -19,6 +18,7 @@ use serde_json::json;
 
 use super::world::{NOW, Scale, cluster, loaded, log_uniform, random_user, request, send};
 use super::{cores, print};
+use crate::clock::instant;
 use era_sim::seeded::Seeded;
 
 /// A formula of the usual size, over levels, age, size, prediction and fair share.
@@ -62,7 +62,7 @@ fn rank_100k_ms(seed: u64) -> Result<f64> {
     let rule = PolicyRule::Priority { formula: Formula::parse(FORMULA)? };
     let queue = name("default");
     Ok(median((0..11).map(|_| {
-        let start = Instant::now();
+        let start = instant();
         let _ = black_box(queue_order(engine.state(), &queue, Some(&rule)));
         start.elapsed().as_secs_f64() * 1e3
     })))
@@ -77,7 +77,7 @@ fn cycle_10k_ms(seed: u64) -> f64 {
     let mut seeded = Seeded::new(seed ^ 0x9a55);
     let mut running = Vec::new();
     let fill = |engine: &mut Engine, running: &mut Vec<_>| {
-        let start = Instant::now();
+        let start = instant();
         let output = send(engine, Command::Pass);
         let elapsed = start.elapsed().as_secs_f64() * 1e3;
         for effect in output.effects {
@@ -113,7 +113,7 @@ fn drain_10k_per_second() -> f64 {
     const TASKS: u32 = 10_000;
     let scale = Scale { nodes: 1, reservations: 0, horizon: Span::from_days(30), load: 0.0 };
     let mut engine = cluster(scale);
-    let start = Instant::now();
+    let start = instant();
     let job = NewJob { array: Some(Array { count: TASKS, running_max: None }), ..small_job() };
     let mut asked = vec![Command::Submit { key: None, job }];
     let mut snapshot = engine.state().snapshot();
@@ -163,14 +163,14 @@ fn against_oracle(seed: u64) -> f64 {
         .map(|job| job.first_part().request.clone())
         .collect();
     let naive = median((0..5).map(|_| {
-        let start = Instant::now();
+        let start = instant();
         for request in &waiting {
             black_box(oracle::has_room_now(engine.state(), request, 0));
         }
         start.elapsed().as_secs_f64() * 1e6
     }));
     let ours = median((0..11).map(|_| {
-        let start = Instant::now();
+        let start = instant();
         send(&mut engine, Command::Pass);
         start.elapsed().as_secs_f64() * 1e6
     }));

@@ -1,7 +1,6 @@
 //! `era bench sim`: whole traces through the core, on one thread each.
 
 use std::path::PathBuf;
-use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use era_core::market::{MarketRules, MechanismChoice};
@@ -18,6 +17,7 @@ use era_sim::workload::{PhillySpec, philly, philly_names};
 use serde_json::{Map, Value, json};
 
 use super::{cores, print, resident_mb};
+use crate::clock::instant;
 
 /// The trace of a real cluster that stands beside the project.
 fn philly_trace() -> Result<Option<Trace>> {
@@ -52,7 +52,7 @@ fn setup(gpus: u32, policy: &str, backfill: Backfill) -> Result<Setup> {
 }
 
 fn timed(trace: &Trace, setup: &Setup) -> Result<(f64, RunFigures)> {
-    let start = Instant::now();
+    let start = instant();
     let ran = run(trace, setup, &|_| ())?;
     let wall_s = start.elapsed().as_secs_f64();
     Ok((wall_s, measure(trace, setup, &ran)))

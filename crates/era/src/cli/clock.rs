@@ -1,14 +1,15 @@
 //! The reader's clock and zone.
 
 use era_spec::plain::nearest;
+use jiff::Zoned;
 use jiff::tz::{TimeZone, db};
-use jiff::{Timestamp, Zoned};
 
 use super::exit::BadUsage;
+use crate::clock::timestamp;
 
 /// Now, in the reader's zone.
 pub(crate) fn now() -> Zoned {
-    Timestamp::now().to_zoned(zone())
+    timestamp().to_zoned(zone())
 }
 
 /// The system's zone. Where it is one file, that file is read: looking its name up walks through
@@ -71,7 +72,7 @@ mod tests {
 
     #[test]
     fn the_short_way_to_the_zone_tells_the_same_time() {
-        let now = Timestamp::now();
+        let now = timestamp();
         let (short, long) = (zone().to_offset(now), TimeZone::system().to_offset(now));
         assert_eq!(short, long);
     }

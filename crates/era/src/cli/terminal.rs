@@ -16,6 +16,7 @@ use super::connection::Common;
 use super::exit::BadUsage;
 use super::follow::is_passing;
 use super::look::note;
+use crate::clock::instant;
 
 /// How often the window's size is looked at.
 const SIZE_EVERY: Duration = Duration::from_millis(250);
@@ -128,10 +129,10 @@ fn session(
 ) -> anyhow::Result<Left> {
     let mut out = std::io::stdout().lock();
     let (mut size, mut looked) = (None, None::<Instant>);
-    let mut busy = Instant::now();
+    let mut busy = instant();
     loop {
         if looked.is_none_or(|at| at.elapsed() >= SIZE_EVERY) {
-            looked = Some(Instant::now());
+            looked = Some(instant());
             // One that does not know its size says that it has none.
             let now =
                 crossterm::terminal::size().ok().filter(|(cols, rows)| *cols > 0 && *rows > 0);
@@ -154,7 +155,7 @@ fn session(
         }
         if pieces > 0 {
             out.flush()?;
-            busy = Instant::now();
+            busy = instant();
         }
         let pause = match pieces {
             PIECES_MAX => Duration::ZERO,
@@ -168,7 +169,7 @@ fn session(
         }
         match keys.recv_timeout(pause) {
             Ok(pressed) => {
-                busy = Instant::now();
+                busy = instant();
                 let typed = escape.take(&pressed);
                 if !typed.is_empty() {
                     terminal.type_in(&typed)?;

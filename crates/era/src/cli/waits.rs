@@ -9,6 +9,7 @@ use era_api::job::{ExplanationView, JobFilter};
 use super::follow;
 use super::look::{Look, note};
 use super::submit::granting;
+use crate::clock::instant;
 
 /// Between two looks, at first and at most.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(10));
@@ -31,12 +32,12 @@ impl Waits {
             Some(told) => (told.why.clone(), waits(&told)),
             None => (None, true),
         };
-        Waits { told, waits, pause: PAUSE.0, next: Instant::now() + PAUSE.0 }
+        Waits { told, waits, pause: PAUSE.0, next: instant() + PAUSE.0 }
     }
 
     /// Until when nothing is to be looked at; `None` once the job waits no more.
     pub(crate) fn pause(&self) -> Option<Duration> {
-        self.waits.then(|| self.next.saturating_duration_since(Instant::now()))
+        self.waits.then(|| self.next.saturating_duration_since(instant()))
     }
 
     /// Looks again, if it is time to.
@@ -55,7 +56,7 @@ impl Waits {
         first: u64,
         look: &Look,
     ) -> anyhow::Result<()> {
-        if self.next > Instant::now() {
+        if self.next > instant() {
             return Ok(());
         }
         let waiting = JobFilter {
@@ -97,7 +98,7 @@ impl Waits {
     }
 
     fn look_later(&mut self) {
-        self.next = Instant::now() + self.pause;
+        self.next = instant() + self.pause;
         self.pause = (self.pause * 2).min(PAUSE.1);
     }
 }

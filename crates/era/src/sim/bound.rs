@@ -1,10 +1,9 @@
 //! `era sim bound`: the most value that any scheduler could have attained.
 
-use std::time::Instant;
-
 use serde_json::{Value, json};
 
 use super::bids::{Bids, never_fit, never_fit_words};
+use crate::clock::instant;
 
 /// The value that no scheduler could have exceeded, with full knowledge of all bids
 #[derive(clap::Args)]
@@ -18,7 +17,7 @@ pub(crate) struct Bound {
 
 impl Bound {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let begun = Instant::now();
+        let begun = instant();
         let contests = self.bids.contests()?;
         let wall_s = begun.elapsed().as_secs_f64();
         let lines: Vec<Value> = contests

@@ -4,7 +4,6 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::Instant;
 
 use anyhow::Context;
 use era_sim::BadInput;
@@ -18,6 +17,7 @@ use serde_json::{Value, json};
 use super::experiment::{Experiment, Prepared};
 use super::generate::{bar, peak_mb, to_file};
 use super::run::merged;
+use crate::clock::instant;
 use crate::names::BackfillName;
 
 /// No more runs than this at once: a page with more is not read by anybody.
@@ -153,7 +153,7 @@ fn one(
     plans: &[(String, Setup)],
     watch: &mut dyn FnMut(u64),
 ) -> Result<Done, BadInput> {
-    let begin = Instant::now();
+    let begin = instant();
     let ran = run_with(&prepared.trace, setup, &prepared.options, &mut |ended, _| watch(ended))?;
     let wall_s = begin.elapsed().as_secs_f64();
     prepared.refuse_empty(&ran)?;

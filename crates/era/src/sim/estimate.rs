@@ -3,7 +3,6 @@
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use anyhow::Context;
 use era_core::Command;
@@ -17,6 +16,7 @@ use indicatif::ProgressBar;
 use serde_json::json;
 
 use super::generate::{bar, to_file};
+use crate::clock::instant;
 
 /// Learn durations and use from history as it unfolds, and judge each prediction by what came of it
 ///
@@ -43,7 +43,7 @@ pub(crate) struct Estimate {
 
 impl Estimate {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let began = Instant::now();
+        let began = instant();
         let (source, learned) = match (&self.trace, &self.journal) {
             (Some(trace), _) => (trace, of_trace(trace)?.map(Learned::of_trace)),
             (None, Some(journal)) => (journal, self.of_journal(journal)?),

@@ -1,7 +1,6 @@
 //! `era sim place`: how much of a cluster's GPUs a placement rule manages to allocate.
 
 use std::path::PathBuf;
-use std::time::Instant;
 
 use anyhow::Result;
 use clap::builder::PossibleValuesParser;
@@ -13,6 +12,8 @@ use era_sim::place::{
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Map, Value, json};
+
+use crate::clock::instant;
 
 /// Place pods drawn from a list on an empty cluster, and say how much of its GPUs they get
 #[derive(Args)]
@@ -52,7 +53,7 @@ enum Source {
 
 impl Place {
     pub(crate) fn run(self) -> Result<()> {
-        let start = Instant::now();
+        let start = instant();
         let experiment = self.experiment()?;
         let seeds: Vec<u64> = (self.seed..self.seed + self.seeds).collect();
         let percents = self.seeds * u64::from(DEMANDS[DEMANDS.len() - 1]);

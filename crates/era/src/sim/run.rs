@@ -2,7 +2,6 @@
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use anyhow::Context;
 use era_sim::BadInput;
@@ -13,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::experiment::{Experiment, Prepared};
 use super::generate::{bar, peak_mb, to_file};
+use crate::clock::instant;
 use crate::names::BackfillName;
 
 /// How many jobs that never fit are named.
@@ -47,7 +47,7 @@ impl Run {
             check_folder(path)?;
         }
         let bar = bar(prepared.jobs());
-        let begin = Instant::now();
+        let begin = instant();
         let ran = run_with(&prepared.trace, &setup, &prepared.options, &mut |ended, _| {
             bar.set_position(ended);
         })?;

@@ -57,8 +57,9 @@ impl Application {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let role = AppRole::Requests { tcp: self.listeners.tcp, tuning: self.search.tuning() };
         let folder = self.kept.folder()?;
+        let clock = crate::clock::machine();
         let images = match &self.images {
-            Some(url) => ImageEngine::at(EngineAddress::parse(url)?, folder.clone()),
+            Some(url) => ImageEngine::at(EngineAddress::parse(url)?, folder.clone(), clock.clone()),
             None => ImageEngine::default(),
         };
         let settings = AppOptions {
@@ -72,6 +73,7 @@ impl Application {
             laboratory: Some(Arc::new(crate::laboratory::Simulator)),
             program: program()?,
             images,
+            clock,
         };
         run(self.logging, serve(settings, self.encryption, "ERA is up at", true))
     }
@@ -91,6 +93,7 @@ impl FileService {
             laboratory: None,
             program: program()?,
             images: ImageEngine::default(),
+            clock: crate::clock::machine(),
         };
         run(self.logging, serve(settings, self.encryption, "files are kept at", false))
     }

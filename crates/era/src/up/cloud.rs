@@ -42,9 +42,10 @@ impl Cloud {
              Linux, give an executor that keeps them apart, or, if all of them may, add \
              --insecure-shared-user"
         );
+        let clock = crate::clock::machine();
         let simulated = self.tasks.simulated()?;
         let folder = self.kept.folder()?;
-        let engines = self.tasks.engines(&folder, simulated)?;
+        let engines = self.tasks.engines(&folder, simulated, clock.clone())?;
         let settings = CloudOptions {
             database: self.kept.place(&folder),
             folder,
@@ -53,6 +54,7 @@ impl Cloud {
             influx: self.tasks.influx.clone(),
             limits: self.tasks.limits(),
             abandon: self.abandon.clone(),
+            clock,
         };
         let working = tokio::select! {
             working = start(settings, engines) => working?,

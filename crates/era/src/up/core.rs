@@ -59,6 +59,7 @@ impl Core {
             redis: self.redis.as_deref().map(RedisAddress::read).transpose()?,
             program: program()?,
             learn_every: self.learn_every,
+            clock: crate::clock::machine(),
         };
         let mut out = std::io::stdout();
         let scheduler = tokio::select! {

@@ -9,7 +9,6 @@ use era_api::account::{Role, Scope};
 use era_app::Services;
 use era_app::auth::sessions::{NewSession, OWN_MACHINE, scopes_of};
 use era_app::auth::token::LiveToken;
-use era_app::auth::{Auth, now_ms};
 use era_core::units::UserId;
 
 use crate::cli::config;
@@ -32,7 +31,7 @@ pub(super) async fn introduce(app: &Services, data: &Path, url: &str) -> anyhow:
     };
     let file = data.join("local-token");
     let scopes = scopes_of(account.role);
-    let good = match kept(auth, account.id, &scopes, &file).await? {
+    let good = match kept(app, account.id, &scopes, &file).await? {
         Some(live) => live.id.clone(),
         None => {
             let wanted = NewSession {
@@ -47,7 +46,7 @@ pub(super) async fn introduce(app: &Services, data: &Path, url: &str) -> anyhow:
             issued.live.id.clone()
         }
     };
-    let before = now_ms() - SETTLING_MS;
+    let before = app.clock.machine().0 - SETTLING_MS;
     let is_old =
         |live: &LiveToken| live.label == OWN_MACHINE && live.id != good && live.created < before;
     for old in auth.tokens_of(account.id).iter().filter(|live| is_old(live)) {
@@ -58,14 +57,14 @@ pub(super) async fn introduce(app: &Services, data: &Path, url: &str) -> anyhow:
 
 /// The token that an earlier server or another one left there, where it goes on being good.
 async fn kept(
-    auth: &Auth,
+    app: &Services,
     account: UserId,
     scopes: &[Scope],
     file: &Path,
 ) -> anyhow::Result<Option<Arc<LiveToken>>> {
     let Ok(secret) = std::fs::read_to_string(file) else { return Ok(None) };
-    let found = auth.session_looked_up(secret.trim()).await?;
-    let lasts = |live: &LiveToken| live.expires - now_ms() > VALID_MS / 2;
+    let found = app.auth.session_looked_up(secret.trim()).await?;
+    let lasts = |live: &LiveToken| live.expires - app.clock.machine().0 > VALID_MS / 2;
     // A newer version may know more scopes than the one that made it.
     let suffices = |live: &LiveToken| scopes.iter().all(|scope| live.scopes.contains(scope));
     let is_ours = |live: &LiveToken| live.user == account && live.label == OWN_MACHINE;

@@ -16,6 +16,7 @@ use clap::Args;
 use era_app::auth::first_start::FirstAccount;
 use era_app::driver::SegmentRules;
 use era_cloud::celery::names::RedisAddress;
+use era_cloud::clock::MachineClock;
 use era_server::boot::{self, Running, ServerOptions};
 use era_store::StoreError;
 
@@ -62,10 +63,11 @@ impl Up {
     }
 
     async fn serve(self) -> anyhow::Result<()> {
+        let clock = crate::clock::machine();
         let simulated = self.tasks.simulated()?;
         let data = self.kept.folder()?;
-        let engines = self.tasks.engines(&data, simulated)?;
-        let running = boot::start(self.settings(data.clone())?, engines).await?;
+        let engines = self.tasks.engines(&data, simulated, clock.clone())?;
+        let running = boot::start(self.settings(data.clone(), clock)?, engines).await?;
         let url = self.encryption.url(running.address);
         if let Err(error) = local::introduce(&running.app, &data, &url).await {
             // Logging in works all the same.
@@ -101,7 +103,7 @@ impl Up {
         Ok(())
     }
 
-    fn settings(&self, folder: PathBuf) -> anyhow::Result<ServerOptions> {
+    fn settings(&self, folder: PathBuf, clock: MachineClock) -> anyhow::Result<ServerOptions> {
         Ok(ServerOptions {
             folder,
             database: self.kept.rows.database.clone(),
@@ -121,6 +123,7 @@ impl Up {
             one_account: self.tasks.serve_one(),
             tuning: self.search.tuning(),
             images: self.tasks.images.clone(),
+            clock,
         })
     }
 
@@ -223,7 +226,7 @@ mod tests {
 
     fn settings(words: &[&str]) -> ServerOptions {
         let line = Line::try_parse_from([&["up"], words].concat()).unwrap();
-        line.up.settings("data".into()).unwrap()
+        line.up.settings("data".into(), crate::clock::machine()).unwrap()
     }
 
     #[test]

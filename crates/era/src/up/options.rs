@@ -11,6 +11,7 @@ use era_app::image_engine::ImageEngine;
 use era_app::influx;
 use era_cloud::TaskLimits;
 use era_cloud::celery::names::RedisAddress;
+use era_cloud::clock::MachineClock;
 use era_cloud::simulated::{EXAMPLE, SimulatedNodes};
 use era_core::resources::{Round, parse_mib};
 use era_server::boot::{self, StartEngines};
@@ -215,16 +216,18 @@ impl TaskOptions {
         &self,
         data: &Path,
         simulated: SimulatedNodes,
+        clock: MachineClock,
     ) -> anyhow::Result<StartEngines> {
         let here = data.to_owned();
         match self.executor.as_str() {
-            "local" => Ok(boot::executors::here(here, simulated)),
+            "local" => Ok(boot::executors::here(here, simulated, clock)),
             url if url.starts_with("celery://") => {
-                Ok(boot::celery::at(RedisAddress::read(url)?, here, simulated))
+                Ok(boot::celery::at(RedisAddress::read(url)?, here, simulated, clock))
             }
             url if url.starts_with("docker:") => {
                 let address = era_cloud::docker::EngineAddress::parse(url)?;
-                Ok(boot::executors::docker(here, address, simulated, self.images.clone()))
+                let images = self.images.clone();
+                Ok(boot::executors::docker(here, address, simulated, images, clock))
             }
             // Of an address only its kind is repeated: there may be a password in the rest.
             other => anyhow::bail!(

@@ -8,7 +8,6 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use era_api::job::{Ask, JobSpec, Work};
 use era_api::quote::{QuoteAsk, ValueSpec};
-use era_app::clock::{Clock, SystemClock};
 use era_app::submit::{Owner, submit};
 use era_app::wire;
 use era_core::job::Outcome;
@@ -41,7 +40,7 @@ pub(super) async fn run(running: &Running, data: &Path) -> anyhow::Result<()> {
     let ask = ask();
     let asked = QuoteAsk { ask: Some(ask.clone()), ..QuoteAsk::default() };
     let snapshot = app.driver.snapshot();
-    let now = SystemClock.now().max(snapshot.now());
+    let now = app.clock.now().max(snapshot.now());
     let bid = wire::bid(owner.user, &asked)?;
     let here = clock::now();
     let quote = era_core::quote(&snapshot, &bid, now).map_err(|declined| {

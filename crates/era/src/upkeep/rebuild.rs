@@ -2,12 +2,12 @@
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::time::Instant;
 
 use anyhow::Result;
 use clap::Args;
 
 use super::Rows;
+use crate::clock::instant;
 
 /// Make the tables of a server anew from its journal
 ///
@@ -25,7 +25,7 @@ pub(crate) struct Rebuild {
 
 impl Rebuild {
     pub(crate) fn run(self) -> Result<()> {
-        let began = Instant::now();
+        let began = instant();
         let place = self.database.place(&self.data);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let entries = runtime.block_on(era_app::upkeep::rebuild(&self.data, &place))?;

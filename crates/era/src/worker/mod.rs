@@ -88,7 +88,7 @@ impl Worker {
     async fn serve(self) -> anyhow::Result<()> {
         let broker = self.broker.as_deref();
         let broker = broker.context("give --broker redis://HOST:PORT/DATABASE, or ERA_BROKER")?;
-        let bus = Bus::connect(&RedisAddress::read(broker)?).await?;
+        let bus = Bus::connect(&RedisAddress::read(broker)?, crate::clock::machine()).await?;
         match &self.about {
             Some(About::Dead(dead)) => return dead.run(&bus).await,
             None => {}

@@ -3,11 +3,11 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
-use era_app::clock::{Clock, SystemClock};
+use era_app::clock::SystemClock;
 use era_app::driver::{Driver, SegmentRules};
-use era_core::units::{Span, Time};
+use era_cloud::clock::{ClockReading, MachineClock};
+use era_core::units::Span;
 use era_core::{Command, State};
 use era_store::Store;
 use serde_json::{Value, json};
@@ -15,16 +15,12 @@ use serde_json::{Value, json};
 use crate::harness::Platform;
 
 /// A clock that is an hour ahead of this machine's.
-struct Ahead;
-
-impl Clock for Ahead {
-    fn now(&self) -> Time {
-        SystemClock.now() + Span::from_h(1)
-    }
-
-    fn up(&self) -> Duration {
-        SystemClock.up()
-    }
+fn ahead() -> SystemClock {
+    let machine = MachineClock::system();
+    SystemClock::new(MachineClock::new(move || ClockReading {
+        wall: machine.now() + Span::from_h(1),
+        steady: machine.steady(),
+    }))
 }
 
 /// Lets the scheduler of a stopped server see that clock.
@@ -34,7 +30,7 @@ fn was_ahead(data: &Path) {
         let store = Store::open(data).await.unwrap();
         let (journal, rules) = (store.journal(), SegmentRules::default());
         let (driver, _releases) =
-            Driver::start(journal, Arc::new(Ahead), rules, State::default()).await.unwrap();
+            Driver::start(journal, Arc::new(ahead()), rules, State::default()).await.unwrap();
         driver.handle().ask(Command::Tick, None).await.unwrap();
         driver.stop().await.unwrap();
         store.close().await;

@@ -4,14 +4,20 @@ use era_cloud::log::{LogWriter, Stream};
 use era_core::job::TaskId;
 
 use super::*;
+use crate::clock::tests::of_this_machine;
 
 fn writer(folder: &Path, rank: u32) -> LogWriter {
     let task = TaskId { job: JobId(1), part: 0, attempt: 1, rank };
     LogWriter::open(folder, task, 1 << 30)
 }
 
+fn now() -> Time {
+    of_this_machine().now()
+}
+
 fn all_text(folder: &Path) -> String {
-    let mut printed = Printed::Unread { folder: folder.to_owned(), only: Only::default(), from: 0 };
+    let (folder, until) = (folder.to_owned(), now());
+    let mut printed = Printed::Unread { folder, only: Only::default(), from: 0, until };
     let mut text = Vec::new();
     while let Some((piece, left)) = printed.piece().unwrap() {
         text.extend(piece);
@@ -37,7 +43,7 @@ fn readers_that_stand_still_hold_no_thread() {
         let long = Duration::from_secs(30);
         let mut readers = Vec::new();
         for _ in 0..8 {
-            let mut text = LogText::of(folder.path().to_owned(), Only::default(), 0);
+            let mut text = LogText::of(folder.path().to_owned(), Only::default(), 0, now());
             let first = tokio::time::timeout(long, text.next()).await.unwrap();
             assert!(!first.unwrap().unwrap().is_empty());
             readers.push(text);
@@ -55,7 +61,8 @@ fn pages_lead_through_the_whole_log() {
     }
     let (mut from, mut texts, mut pages) = (0, Vec::new(), 0);
     loop {
-        let page = read_page(folder.path(), Only::default(), Begin::At(from), 10, true).unwrap();
+        let page =
+            read_page(folder.path(), Only::default(), Begin::At(from), 10, true, now()).unwrap();
         texts.extend(page.items.into_iter().map(|line| line.text));
         pages += 1;
         match page.next {
@@ -65,7 +72,7 @@ fn pages_lead_through_the_whole_log() {
     }
     assert_eq!(texts, (0..25).map(|n| n.to_string()).collect::<Vec<_>>());
     assert_eq!(pages, 3);
-    let last = read_page(folder.path(), Only::default(), Begin::Last, 2, true).unwrap();
+    let last = read_page(folder.path(), Only::default(), Begin::Last, 2, true, now()).unwrap();
     let texts: Vec<_> = last.items.iter().map(|line| line.text.as_str()).collect();
     assert_eq!((texts, last.next), (vec!["23", "24"], None));
 }
@@ -84,7 +91,7 @@ fn a_page_begins_at_an_offset_or_is_the_last_one() {
 fn a_job_that_printed_nothing_has_an_empty_log() {
     let folder = tempfile::tempdir().unwrap();
     let nowhere = folder.path().join("logs");
-    let page = read_page(&nowhere, Only::default(), Begin::At(77), 10, false).unwrap();
+    let page = read_page(&nowhere, Only::default(), Begin::At(77), 10, false, now()).unwrap();
     assert!(page.items.is_empty() && page.next.is_none());
     assert_eq!(all_text(&nowhere), "");
 }
@@ -93,7 +100,7 @@ fn a_job_that_printed_nothing_has_an_empty_log() {
 fn what_is_not_utf_8_is_replaced_and_said_nothing_else_about() {
     let folder = tempfile::tempdir().unwrap();
     writer(folder.path(), 0).write(Stream::Err, b"a\xffb\nopen", Time(5));
-    let page = read_page(folder.path(), Only::default(), Begin::At(0), 10, true).unwrap();
+    let page = read_page(folder.path(), Only::default(), Begin::At(0), 10, true, now()).unwrap();
     let lines: Vec<_> =
         page.items.iter().map(|l| (l.text.as_str(), l.stream.as_str(), l.goes_on)).collect();
     assert_eq!(lines, [("a\u{fffd}b", "err", false), ("open", "err", true)]);

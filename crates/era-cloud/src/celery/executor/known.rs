@@ -1,10 +1,11 @@
 //! The launches that are out: where each was sent, and what of it was told. Values only.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use era_core::job::TaskId;
 use era_core::units::{JobId, Time};
+use tokio::time::Instant;
 
 use crate::executor::{ExecutorReport, Launch};
 

@@ -7,10 +7,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use era_core::job::TaskId;
 use futures_util::future::join_all;
+use tokio::time::Instant;
 
 use super::Shared;
 use super::orders::BATCH_MAX;

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
 
 use era_core::job::TaskId;
 use era_core::units::Time;
 use serde_json::Map;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::known::Waiting;
 use super::waiting::Decided;
@@ -136,7 +136,7 @@ impl Shared {
     async fn cannot(&self, task: TaskId, problem: &str) -> bool {
         tracing::error!(%task, problem, "a launch cannot be written");
         let (code, ending) = (126, Ending::NotStarted);
-        self.tell(vec![ExecutorReport::Exited { task, at: bus::now(), code, ending }]).await;
+        self.tell(vec![ExecutorReport::Exited { task, at: self.bus.now(), code, ending }]).await;
         false
     }
 
@@ -223,7 +223,7 @@ impl Shared {
     /// It was told to stop before it began.
     pub(super) async fn tell_stopped(&self, task: TaskId) {
         let (code, ending) = (TERMINATED, Ending::Stopped);
-        self.tell(vec![ExecutorReport::Exited { task, at: bus::now(), code, ending }]).await;
+        self.tell(vec![ExecutorReport::Exited { task, at: self.bus.now(), code, ending }]).await;
     }
 
     async fn prolong(&self, task: TaskId, until: Time, order: &Order) -> Result<(), BusError> {

@@ -1,14 +1,15 @@
 //! What became of launches: heard when it happens, and looked up now and then in case it was not.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use redis::AsyncCommands as _;
 use redis::streams::{StreamReadOptions, StreamReadReply};
+use tokio::time::Instant;
 
 use super::{AGAIN, Shared};
-use crate::celery::bus::{self, BLOCK_TIME, BusError};
+use crate::celery::bus::{BLOCK_TIME, BusError};
 use crate::celery::names::{self, CeleryId};
 use crate::celery::outcome;
 use crate::celery::result::{self, Meta};
@@ -44,7 +45,7 @@ async fn hear(shared: &Shared) -> Result<(), BusError> {
     while let Some(message) = messages.next().await {
         let id = result::of_key(message.get_channel_name()).and_then(CeleryId::read);
         if let (Some(id), Some(meta)) = (id, Meta::read(message.get_payload_bytes())) {
-            shared.tell(outcome::reports(id.task, &meta, bus::now())).await;
+            shared.tell(outcome::reports(id.task, &meta, shared.bus.now())).await;
         }
     }
     Ok(())
@@ -67,7 +68,7 @@ async fn look_once(shared: &Shared) -> Result<(), BusError> {
         let found = shared.bus.results(&ids).await?;
         for (task, meta) in tasks.iter().zip(found) {
             if let Some(meta) = meta {
-                shared.tell(outcome::reports(*task, &meta, bus::now())).await;
+                shared.tell(outcome::reports(*task, &meta, shared.bus.now())).await;
             }
         }
     }

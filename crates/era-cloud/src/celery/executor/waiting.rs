@@ -6,10 +6,11 @@
 //! ([`verdict`]): whoever took the message in the last moment has written it before.
 
 use std::sync::{Arc, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use era_core::job::TaskId;
 use futures_util::future::join_all;
+use tokio::time::Instant;
 
 use super::Shared;
 use super::known::Waiting;
@@ -126,10 +127,11 @@ impl Shared {
         }
         let (own, task) = (launch.clone(), launch.task);
         let line = why.map(|why| format!("the task was not started: {why}"));
+        let clock = self.bus.clock().clone();
         let decide = move || {
             let given_up = verdict::give_up(&own)?;
             if let (true, Some(line)) = (given_up, line) {
-                log::note(&own.spec.folder, own.task, &line);
+                log::note(&own.spec.folder, own.task, &line, clock.now());
             }
             Ok(given_up)
         };
@@ -187,11 +189,11 @@ impl Shared {
 
     /// Writes a line of our own into the log of a task that nobody has decided about.
     async fn note_if_open(&self, launch: Launch, line: String) {
-        let task = launch.task;
+        let (task, clock) = (launch.task, self.bus.clock().clone());
         let note = move || {
             let open = verdict::is_open(&launch);
             if open {
-                log::note(&launch.spec.folder, launch.task, &line);
+                log::note(&launch.spec.folder, launch.task, &line, clock.now());
             }
             open
         };

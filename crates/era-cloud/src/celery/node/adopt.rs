@@ -97,6 +97,6 @@ impl CeleryNode {
     fn end_stray(&self, task: TaskId) {
         tracing::info!(%task, "a stray of an older attempt is ended");
         self.running().adopt(task, None, Time::MAX);
-        self.inner.behind.carry_out(Order::Stop { task, until: bus::now() });
+        self.inner.behind.carry_out(Order::Stop { task, until: self.bus().now() });
     }
 }

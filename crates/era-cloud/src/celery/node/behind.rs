@@ -13,6 +13,7 @@ use era_core::job::TaskId;
 use era_core::units::{JOBS_FOLDER, JobId, Span};
 
 use super::NodeError;
+use crate::clock::MachineClock;
 use crate::docker::{
     DockerEngine, DockerExecutor, DockerOptions, Endpoint, EngineAddress, LeaseTimes, Volumes,
 };
@@ -45,6 +46,7 @@ impl Behind {
     pub(super) async fn start(
         runs: Runs,
         folder: &Path,
+        clock: &MachineClock,
         reports: Reports,
     ) -> Result<Behind, NodeError> {
         match runs {
@@ -55,7 +57,7 @@ impl Behind {
                 }
                 Ok(Behind { executor: Box::new(local), jobs: None, late: Duration::ZERO })
             }
-            Runs::Containers(address) => containers(address, folder, reports).await,
+            Runs::Containers(address) => containers(address, folder, clock.clone(), reports).await,
         }
     }
 
@@ -95,6 +97,7 @@ impl Behind {
 async fn containers(
     address: EngineAddress,
     folder: &Path,
+    clock: MachineClock,
     reports: Reports,
 ) -> Result<Behind, NodeError> {
     let near = matches!(address.endpoint, Endpoint::Unix(_));
@@ -102,13 +105,13 @@ async fn containers(
         return Err(NodeError::Elsewhere(address.endpoint.to_string()));
     }
     let data = folder.join("containers");
-    let engine = DockerEngine::connect_for(&address, &data).await?;
+    let engine = DockerEngine::connect_for(&address, &data, clock.clone()).await?;
     if engine.is_swarm() {
         return Err(NodeError::Swarm(address.endpoint.to_string()));
     }
     let jobs = Jobs::below(&data)?;
-    let docker =
-        DockerExecutor::start(DockerOptions { address, data, fence: FENCE }, reports).await?;
+    let options = DockerOptions { address, data, fence: FENCE, clock };
+    let docker = DockerExecutor::start(options, reports).await?;
     let late = LeaseTimes::none().kill + LOOKS_LATE;
     Ok(Behind { executor: Box::new(docker), jobs: Some(jobs), late })
 }
@@ -185,7 +188,13 @@ mod tests {
         for text in ["docker://manager:2376?tls=/c", "docker:///s?volumes=nfs:10.0.0.1:/srv"] {
             let address = EngineAddress::parse(text).expect("an address");
             let (tell, _told) = tokio::sync::mpsc::channel(1);
-            let refused = Behind::start(Runs::Containers(address), folder.path(), tell).await;
+            let refused = Behind::start(
+                Runs::Containers(address),
+                folder.path(),
+                &MachineClock::system(),
+                tell,
+            )
+            .await;
             let said = refused.err().map(|error| error.to_string()).unwrap_or_default();
             assert!(said.contains("docker:///run/docker.sock"), "{text}: {said}");
         }

@@ -82,7 +82,7 @@ impl CeleryNode {
             Claim::Mine | Claim::Others => {}
         }
         if limits.tracked {
-            let meta = started_meta(id, self.name(), bus::now(), Span::ZERO);
+            let meta = started_meta(id, self.name(), self.bus().now(), Span::ZERO);
             // The end tells it too.
             if let Err(error) = self.bus().store(&meta).await {
                 tracing::warn!(%error, id, "a start is not told");
@@ -211,7 +211,7 @@ impl CeleryNode {
             }
             // Whoever has the message next finds the result, and sends what follows.
             CommandAck::Gone { ended: Some(ended), ignored: false } if status.is_none() => {
-                bus::add_result(&mut all, &ended.meta(id, bus::now()));
+                bus::add_result(&mut all, &ended.meta(id, self.bus().now()));
             }
             CommandAck::Kept { .. } | CommandAck::Gone { .. } => {}
         }

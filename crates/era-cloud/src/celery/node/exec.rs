@@ -11,7 +11,6 @@ use era_core::units::{JobId, NodeId, Time, UserId};
 use serde::Deserialize;
 
 use super::CeleryNode;
-use crate::celery::bus;
 use crate::celery::outcome::TaskEnd;
 use crate::executor::{self, Launch, TaskSpec};
 use crate::log::{LogReader, Only};
@@ -102,14 +101,15 @@ impl CeleryNode {
         let ExecLimits { soft, hard: limit, .. } = limits;
         let (first, mut ended) = self.running().wait(task, None);
         let folder = self.inner.folder.join("exec").join(format!("{:016x}", task.job.0));
+        let until = || self.after(limit.unwrap_or(TIME_MAX).min(TIME_MAX));
         if first {
             self.leased().await;
-            while !self.begin(launch(self.name(), task, exec, limit, &folder)) {
+            while !self.begin(launch(self.name(), task, exec, until(), &folder)) {
                 self.leased().await;
             }
         } else {
             // One that ran before this worker did has not told how long it may.
-            self.running().limit(task, after(limit.unwrap_or(TIME_MAX).min(TIME_MAX)));
+            self.running().limit(task, until());
         }
         let timer = soft.map(|soft| tokio::spawn(stop_later(self.clone(), task, soft, limit)));
         let told = ended.wait_for(Option::is_some).await.ok().and_then(|ended| ended.clone());
@@ -128,23 +128,23 @@ impl CeleryNode {
     pub fn stop_exec(&self, id: &str, grace: Duration) {
         let task = self.attempt(id);
         if self.running().has(task) {
-            self.stop(task, after(grace));
+            self.stop(task, self.after(grace));
         }
     }
-}
 
-fn after(time: Duration) -> Time {
-    let ms = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
-    Time(bus::now().0.saturating_add(ms))
+    fn after(&self, time: Duration) -> Time {
+        let ms = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+        Time(self.bus().now().0.saturating_add(ms))
+    }
 }
 
 async fn stop_later(node: CeleryNode, task: TaskId, soft: Duration, limit: Option<Duration>) {
     tokio::time::sleep(soft).await;
     let grace = limit.unwrap_or(soft + Duration::from_secs(10)).saturating_sub(soft);
-    node.stop(task, after(grace));
+    node.stop(task, node.after(grace));
 }
 
-fn launch(node: &str, task: TaskId, exec: &Exec, limit: Option<Duration>, folder: &Path) -> Launch {
+fn launch(node: &str, task: TaskId, exec: &Exec, until: Time, folder: &Path) -> Launch {
     let each = Resources { cpu: exec.cpu, memory: exec.memory, ..Resources::default() };
     Launch {
         task,
@@ -153,7 +153,7 @@ fn launch(node: &str, task: TaskId, exec: &Exec, limit: Option<Duration>, folder
         gpus: Vec::new(),
         each,
         replicas: 1,
-        until: after(limit.unwrap_or(TIME_MAX).min(TIME_MAX)),
+        until,
         master: "127.0.0.1".to_owned(),
         peers: vec!["127.0.0.1".to_owned()],
         spec: Arc::new(TaskSpec {

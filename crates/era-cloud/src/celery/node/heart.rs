@@ -3,7 +3,9 @@
 //! What is announced is how long the node's tasks may last without a renewal: the lease that they
 //! are told of, and what they take to be gone.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::{AGAIN, CeleryNode, NodeError};
 use crate::celery::bus::{self, BusError};
@@ -92,7 +94,7 @@ impl CeleryNode {
         self.confirmed(Instant::now(), Duration::ZERO);
         self.inner.leased.send_replace(false);
         tracing::warn!(node = self.name(), "the scheduler gave this node up: its tasks are ended");
-        let now = bus::now();
+        let now = self.bus().now();
         for (task, _) in self.running().leased() {
             self.inner.behind.carry_out(Order::Stop { task, until: now });
         }
@@ -151,7 +153,7 @@ pub(super) async fn beat(again: impl Fn() -> Option<CeleryNode>) {
 /// Says of held messages that somebody still works on them, so that Celery does not take them for
 /// abandoned.
 pub(crate) async fn renew_messages(node: &CeleryNode, tags: &[String]) -> Result<(), BusError> {
-    let now = bus::seconds(bus::now());
+    let now = bus::seconds(node.bus().now());
     for tags in tags.chunks(RENEW_MAX) {
         let mut add = redis::cmd("ZADD");
         add.arg(names::UNACKED_INDEX).arg("XX");

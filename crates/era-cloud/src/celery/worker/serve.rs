@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::Inner;
-use crate::celery::bus::{self, BusError, Claimed, Delivery};
+use crate::celery::bus::{BusError, Claimed, Delivery};
 use crate::celery::envelope::Envelope;
 use crate::celery::message::{BadMessage, Headers, TaskMessage};
 use crate::celery::node::{AGAIN, CommandOutcome, Exec, ExecLimits, LaunchOutcome};
@@ -70,28 +70,30 @@ async fn judge(worker: &Inner, taken: &Delivery, place: Option<OwnedSemaphorePer
     };
     let message = match TaskMessage::read(&envelope) {
         Ok(message) => message,
-        Err(error) => return malformed(&envelope, &error),
+        Err(error) => return malformed(&envelope, &error, worker.bus().now()),
     };
     let headers = &message.headers;
     let (starts, ends) = match (headers.starts(), headers.ends()) {
         (Ok(starts), Ok(ends)) => (starts, ends),
-        (Err(error), _) | (_, Err(error)) => return malformed(&envelope, &error),
+        (Err(error), _) | (_, Err(error)) => {
+            return malformed(&envelope, &error, worker.bus().now());
+        }
     };
     let task = headers.task.as_str();
     if ![RUN, EXEC].contains(&task) {
         let why = format!("no task is called `{task}` here: this worker has {RUN} and {EXEC}");
-        return refused(&message, ("celery.exceptions", "NotRegistered"), why);
+        return refused(&message, ("celery.exceptions", "NotRegistered"), why, worker.bus().now());
     }
     if message.embed.calls() {
         return leave_to_celery(worker, &message).await;
     }
-    let _place = match starts.filter(|at| *at > bus::now()) {
+    let _place = match starts.filter(|at| *at > worker.bus().now()) {
         Some(at) => wait_until(worker, at, place).await,
         None => place,
     };
     // Whether a launch may still start, Redis says: it may have been prolonged.
-    if task != RUN && ends.is_some_and(|ends| ends <= bus::now()) {
-        let end = Meta::revoked(&headers.id, "expired", bus::now());
+    if task != RUN && ends.is_some_and(|ends| ends <= worker.bus().now()) {
+        let end = Meta::revoked(&headers.id, "expired", worker.bus().now());
         return Served::over(Some(as_celery_tells(headers, end)));
     }
     match task {
@@ -106,7 +108,7 @@ async fn wait_until(
     at: Time,
     place: Option<OwnedSemaphorePermit>,
 ) -> Option<OwnedSemaphorePermit> {
-    let left = u64::try_from(at.0 - bus::now().0).unwrap_or(0);
+    let left = u64::try_from(at.0 - worker.bus().now().0).unwrap_or(0);
     let pause = tokio::time::sleep(Duration::from_millis(left));
     match worker.waiting.try_acquire() {
         Ok(_waits) => {
@@ -136,18 +138,18 @@ fn as_celery_tells(headers: &Headers, mut end: Meta) -> Meta {
 }
 
 /// Whoever sent it, if that can be read, is told what is wrong.
-fn malformed(envelope: &Envelope, error: &BadMessage) -> Served {
+fn malformed(envelope: &Envelope, error: &BadMessage, now: Time) -> Served {
     let why = error.to_string();
     let id = envelope.headers.get("id").and_then(Value::as_str).filter(|id| id.len() <= 2048);
-    let tell = |id| Meta::failure(id, ("kombu.exceptions", "DecodeError"), &why, bus::now());
+    let tell = |id| Meta::failure(id, ("kombu.exceptions", "DecodeError"), &why, now);
     let failures = id.map(tell).into_iter().collect();
     Served::Dead { why, failures }
 }
 
 /// It fails by its sender's fault, and with it whatever runs only behind it.
-fn refused(message: &TaskMessage, kind: (&str, &str), why: String) -> Served {
+fn refused(message: &TaskMessage, kind: (&str, &str), why: String, now: Time) -> Served {
     let TaskMessage { headers, embed, .. } = message;
-    let failure = |id| as_celery_tells(headers, Meta::failure(id, kind, &why, bus::now()));
+    let failure = |id| as_celery_tells(headers, Meta::failure(id, kind, &why, now));
     let failures = embed.behind().chain([headers.id.as_str()]).map(failure).collect();
     Served::Dead { why, failures }
 }
@@ -156,7 +158,8 @@ fn refused(message: &TaskMessage, kind: (&str, &str), why: String) -> Served {
 async fn leave_to_celery(worker: &Inner, message: &TaskMessage) -> Served {
     let why = "chains, chords and callbacks are served by Celery workers only (`python -m \
                era.worker`): send this to a queue that no `era worker` takes from";
-    let refused = refused(message, ("celery.exceptions", "Reject"), why.to_owned());
+    let refused =
+        refused(message, ("celery.exceptions", "Reject"), why.to_owned(), worker.bus().now());
     let id = std::slice::from_ref(&message.headers.id);
     loop {
         match worker.bus().results(id).await.as_deref() {
@@ -177,16 +180,16 @@ async fn run(worker: &Inner, message: &TaskMessage) -> Served {
     let launch = args.first().or_else(|| kwargs.get("id")).and_then(Value::as_str);
     let Some(launch) = launch else {
         let why = format!("{RUN} needs the id of a launch as its first argument");
-        return refused(message, ("builtins", "TypeError"), why);
+        return refused(message, ("builtins", "TypeError"), why, worker.bus().now());
     };
     let other = launch != headers.id;
     let end = match worker.node.run(launch).await {
         LaunchOutcome::Ended(ended) if other && !headers.ignore_result => {
-            ended.meta(&headers.id, bus::now())
+            ended.meta(&headers.id, worker.bus().now())
         }
         LaunchOutcome::Over if other => {
             let why = format!("there is no launch {launch}: it is over, or was called off");
-            Meta::failure(&headers.id, ("builtins", "LookupError"), &why, bus::now())
+            Meta::failure(&headers.id, ("builtins", "LookupError"), &why, worker.bus().now())
         }
         LaunchOutcome::Ended(_) | LaunchOutcome::Over => return Served::over(None),
     };
@@ -198,7 +201,7 @@ async fn exec(worker: &Inner, message: &TaskMessage) -> Served {
     let headers = &message.headers;
     let exec = match arguments(&message.args, &message.kwargs) {
         Ok(exec) => exec,
-        Err(why) => return refused(message, ("builtins", "TypeError"), why),
+        Err(why) => return refused(message, ("builtins", "TypeError"), why, worker.bus().now()),
     };
     let limit = |seconds: Option<f64>| {
         let seconds = seconds.filter(|s| s.is_finite() && *s > 0.0)?;
@@ -208,7 +211,7 @@ async fn exec(worker: &Inner, message: &TaskMessage) -> Served {
     let limits = ExecLimits { soft, hard, tracked: false };
     let result = match worker.node.exec(&headers.id, &exec, limits).await {
         CommandOutcome::Now(ended) if !headers.ignore_result => {
-            Some(Box::new(as_celery_tells(headers, ended.meta(&headers.id, bus::now()))))
+            Some(Box::new(as_celery_tells(headers, ended.meta(&headers.id, worker.bus().now()))))
         }
         CommandOutcome::Now(_) | CommandOutcome::Before { .. } | CommandOutcome::Over => None,
     };

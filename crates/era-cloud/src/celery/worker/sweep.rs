@@ -67,7 +67,7 @@ async fn too_old(worker: &Inner) -> Result<Vec<String>, BusError> {
         return Ok(Vec::new());
     }
     let visibility = i64::try_from(worker.bus().address().visibility.as_millis());
-    let before = bus::now().0.saturating_sub(visibility.unwrap_or(i64::MAX));
+    let before = worker.bus().now().0.saturating_sub(visibility.unwrap_or(i64::MAX));
     let mut range = redis::cmd("ZRANGEBYSCORE");
     range.arg(names::UNACKED_INDEX).arg(0).arg(bus::seconds(era_core::units::Time(before.max(0))));
     range.arg("LIMIT").arg(0).arg(RESTORE_MAX);

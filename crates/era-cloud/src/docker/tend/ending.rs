@@ -3,17 +3,17 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use era_core::job::TaskId;
 use era_core::units::Time;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::super::held::{Act, Phase};
 use super::super::lease::{LeaseOrder, Shared};
 use super::{TaskLoop, WRITE_PATIENCE, Write};
 use crate::executor::{Ending, ExecutorReport};
-use crate::task::now;
 
 impl TaskLoop {
     pub(super) async fn stop(&mut self, task: TaskId, until: Time) {
@@ -34,7 +34,7 @@ impl TaskLoop {
                     self.revoke(task).await;
                     self.delete(task);
                 }
-                let at = now();
+                let at = self.engine.clock.now();
                 let report =
                     ExecutorReport::Exited { task, at, code: 128 + 15, ending: Ending::Stopped };
                 return self.end(task, report).await;
@@ -45,7 +45,7 @@ impl TaskLoop {
         // Its own end may come before that of its grace, and an earlier stop's may.
         let until = until.min(held.until).min(held.stop.unwrap_or(until));
         held.stop = Some(until);
-        let left = u64::try_from(until.since(now()).ms() / 1000).unwrap_or(0);
+        let left = u64::try_from(until.since(self.engine.clock.now()).ms() / 1000).unwrap_or(0);
         // A guard that has begun to count does not hear of a shorter grace.
         held.stop_by = held.stop_by.max(Instant::now().checked_add(Duration::from_secs(left)));
         self.say(task, LeaseOrder::Stop(left));
@@ -88,7 +88,7 @@ impl TaskLoop {
         if !self.looking && self.look_due <= Instant::now() {
             self.look();
         }
-        let (at, instant, times) = (now(), Instant::now(), self.defaults.times);
+        let (at, instant, times) = (self.engine.clock.now(), Instant::now(), self.defaults.times);
         let due: Vec<(TaskId, Act)> = self
             .tasks
             .iter()

@@ -2,12 +2,12 @@
 //! run, are over, or are gone.
 
 use std::collections::BTreeSet;
-use std::time::Instant;
 
 use era_core::job::TaskId;
 use era_core::units::Span;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 use super::super::failure::DockerError;
 use super::super::follow::{self, LogTail};
@@ -19,7 +19,7 @@ use super::{
     LOOK_IDLE, LOOK_MAX, LOOK_MIN, LOOK_SHARE, LoopEvent, NODES_FILE, TaskLoop, WRITE_PATIENCE,
 };
 use crate::executor::ExecutorReport;
-use crate::task::{Places, now};
+use crate::task::Places;
 
 impl TaskLoop {
     pub(super) fn look(&mut self) {
@@ -190,7 +190,9 @@ impl TaskLoop {
         let Some(held) = self.tasks.get_mut(&task) else { return };
         if held.phase == Phase::Waits {
             let launch = held.launch.clone();
-            let at = Shared::of(&launch.spec.folder, task).started().unwrap_or_else(now);
+            let at = Shared::of(&launch.spec.folder, task)
+                .started()
+                .unwrap_or_else(|| self.engine.clock.now());
             held.phase = Phase::Runs(at);
             let prepared = Span(i64::try_from(held.ordered.elapsed().as_millis()).unwrap_or(0));
             let owner = self.defaults.isolation.uid(launch.spec.user).ok().flatten();
@@ -223,7 +225,7 @@ impl TaskLoop {
             let prepared = Span(i64::try_from(held.ordered.elapsed().as_millis()).unwrap_or(0));
             let _ = self.reports.send(ExecutorReport::Started { task, at, prepared }).await;
         }
-        let report = held.end(&seen, told, now());
+        let report = held.end(&seen, told, self.engine.clock.now());
         let went_away =
             matches!(&report, ExecutorReport::Lost { reason, .. } if reason == ENGINE_AWAY);
         held.phase = Phase::Ending;

@@ -12,12 +12,13 @@ use std::collections::BTreeMap;
 use std::io;
 use std::ops::Bound;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use era_core::job::TaskId;
 use era_core::units::{JobId, Span, Time};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 use super::begin::{LaunchContext, Laying, Problem};
 use super::engine::DockerEngine;
@@ -30,7 +31,7 @@ use super::nodes::{Nodes, Remembered};
 use super::task::TaskDefaults;
 use super::{Known, lock};
 use crate::executor::{ExecutorReport, Launch, Order, Reports};
-use crate::task::{Places, now};
+use crate::task::Places;
 
 /// How often due things are looked for.
 const TICK: Duration = Duration::from_millis(200);
@@ -258,7 +259,7 @@ impl TaskLoop {
         if held.phase == Phase::Blocked || !held.is_live() {
             return;
         }
-        let (word, stops) = (held.word(now()), held.stop.is_some());
+        let (word, stops) = (held.word(self.engine.clock.now()), held.stop.is_some());
         let (launch, shared) = (held.launch.clone(), Shared::of(&held.launch.spec.folder, task));
         let path = shared.folder.clone();
         self.write_down(path, None, move || shared.keep(&launch));
@@ -361,7 +362,7 @@ impl TaskLoop {
         held.phase = Phase::Beginning;
         held.generation += 1;
         held.renewed = Some(Instant::now());
-        (held.generation, held.word(now()))
+        (held.generation, held.word(self.engine.clock.now()))
     }
 
     /// An instance was made and could not be started. Where the reason may pass, it is made again,
@@ -493,7 +494,8 @@ impl TaskLoop {
         let Some(held) = self.tasks.get(&task) else { return };
         let tail = LogTail::new(self.engine.clone(), &held.launch);
         tail.note(&format!("the task was not started: {why}"));
-        let report = held.end(&InstanceState::Failed(why.to_owned()), None, now());
+        let report =
+            held.end(&InstanceState::Failed(why.to_owned()), None, self.engine.clock.now());
         self.end(task, report).await;
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use era_core::job::TaskId;
 use era_core::units::Time;
@@ -24,7 +24,7 @@ use crate::task::Places;
 impl Supervisor {
     /// Gives waiting tasks to idle keepers, and makes keepers for the others.
     pub(super) fn place(&mut self) {
-        let (mut held_back, now) = (VecDeque::new(), Instant::now());
+        let (mut held_back, now) = (VecDeque::new(), self.clock.steady());
         while let Some(task) = self.waiting.pop_front() {
             // At most one attempt at a time, whatever we are told.
             let oldest = TaskId { attempt: 0, rank: 0, ..task };
@@ -59,7 +59,7 @@ impl Supervisor {
         let groups = slot.paths();
         match KeeperSlot::start(&self.keeper_arguments, &self.node, id, slot) {
             Ok(kept) => {
-                self.roster.add(id, kept.child.id());
+                self.roster.add(id, kept.child.id(), self.clock.now());
                 self.keepers.insert(id, kept);
                 Ok(id)
             }
@@ -126,7 +126,7 @@ impl Supervisor {
         if task.rank == 0 {
             about.scalars = Some(Scalars::new(&Places::of(&about.launch).outputs));
         }
-        about.disk_due = Some(Instant::now() + DISK_FIRST);
+        about.disk_due = Some(self.clock.steady() + DISK_FIRST);
         self.emptied.give(&about.launch);
         kept.task = Some(task);
         let start = ToKeeper::Start(Box::new(about.launch.clone()));
@@ -225,7 +225,7 @@ impl Supervisor {
             kept.pipes = None;
             kept.terminal = None;
             if let Some(mut log) = kept.log.take() {
-                log.flush(crate::task::now());
+                log.flush(self.clock.now());
             }
         }
     }
@@ -251,7 +251,7 @@ impl Supervisor {
         self.note(task, &format!("the task was not started: {why}"));
         let Some(about) = self.tasks.get_mut(&task) else { return };
         about.doom.get_or_insert(Ending::NotStarted);
-        self.end(task, code, crate::task::now(), false);
+        self.end(task, code, self.clock.now(), false);
     }
 
     /// A task could not be started, and this machine is the reason.
@@ -261,7 +261,7 @@ impl Supervisor {
             // It was to end in any case.
             return self.not_started(task, 126, why);
         }
-        match self.faults.came(task, Instant::now()) {
+        match self.faults.came(task, self.clock.steady()) {
             Next::Again(at) => {
                 self.note(task, &format!("the task could not be started, and will be: {why}"));
                 let Some(about) = self.tasks.get_mut(&task) else { return };
@@ -290,8 +290,8 @@ impl Supervisor {
             Some(kept) => kept.log.get_or_insert_with(open),
             None => own.insert(open()),
         };
-        log.write(Stream::Err, format!("{line}\n").as_bytes(), crate::task::now());
-        log.flush(crate::task::now());
+        log.write(Stream::Err, format!("{line}\n").as_bytes(), self.clock.now());
+        log.flush(self.clock.now());
     }
 
     /// Takes one piece of what a task printed, and says how much that was.
@@ -315,7 +315,7 @@ impl Supervisor {
                 }
                 None => std::borrow::Cow::from(&piece),
             };
-            told = log.write(stream, &printed, crate::task::now());
+            told = log.write(stream, &printed, self.clock.now());
         }
         self.piece = piece;
         for told in told {
@@ -354,7 +354,7 @@ impl Supervisor {
         self.faults.over(task);
         let report = match about.doom {
             // It was killed so thoroughly that its keeper went too.
-            Some(_) => about.end(crate::task::now(), 128 + 9, false),
+            Some(_) => about.end(self.clock.now(), 128 + 9, false),
             None => ExecutorReport::Lost { task, reason: "keeper-gone".into() },
         };
         self.keep(&about, report);
@@ -365,14 +365,14 @@ impl Supervisor {
     fn end_strays(&mut self, kept: &mut KeeperSlot) {
         if self.node.settings.portable {
             if let Some(trail) = &mut kept.trail
-                && let Err(error) = trail.end_all(KEEPER_PATIENCE)
+                && let Err(error) = trail.end_all(KEEPER_PATIENCE, &self.clock)
             {
                 tracing::error!(%error, "what a keeper left cannot be found");
             }
             return;
         }
         let own = i32::try_from(std::process::id()).unwrap_or(0);
-        let begun = Instant::now();
+        let begun = self.clock.steady();
         loop {
             let keepers: BTreeSet<u32> = self.keepers.values().map(|k| k.child.id()).collect();
             let all = tree::processes();
@@ -394,7 +394,9 @@ impl Supervisor {
                 }
             }
             let empty = kept.slot.kill_all();
-            if (empty && !any) || begun.elapsed() > KEEPER_PATIENCE {
+            if (empty && !any)
+                || self.clock.steady().saturating_duration_since(begun) > KEEPER_PATIENCE
+            {
                 return;
             }
             std::thread::sleep(Duration::from_millis(1));

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use era_core::job::TaskId;
 
 use super::Supervisor;
+use crate::clock::MachineClock;
 use crate::discover;
 use crate::executor::{Ending, ExecutorReport};
 use crate::limits::census::Census;
@@ -47,17 +48,17 @@ struct Walk {
 
 impl Watch {
     /// When to look next, if there is anything to look at.
-    pub(super) fn due(&self, active: bool) -> Option<Instant> {
-        active.then(|| self.last.map_or_else(Instant::now, |last| last + EVERY))
+    pub(super) fn due(&self, active: bool, now: Instant) -> Option<Instant> {
+        active.then(|| self.last.map_or(now, |last| last + EVERY))
     }
 
     /// Whether it is time to look.
-    pub(super) fn is_due(&self, active: bool) -> bool {
-        self.due(active).is_some_and(|due| due <= Instant::now())
+    pub(super) fn is_due(&self, active: bool, now: Instant) -> bool {
+        self.due(active, now).is_some_and(|due| due <= now)
     }
 
     pub(super) fn look(&mut self, on: &mut Supervisor) {
-        self.last = Some(Instant::now());
+        self.last = Some(on.clock.steady());
         unfinished_lines(on);
         if on.node.settings.portable {
             self.follow(on);
@@ -102,7 +103,7 @@ impl Watch {
 
     /// Samples what tasks use, and tells whose GPUs are idle for long.
     fn usage(&mut self, on: &mut Supervisor, processes: Option<&Processes>) {
-        let at = crate::task::now();
+        let at = on.clock.now();
         let watched: Vec<Watched> = on
             .tasks
             .iter()
@@ -176,7 +177,7 @@ impl Watch {
 
     /// Acts on walks that are done, and asks for those that are due.
     fn disks(&mut self, on: &mut Supervisor) {
-        let now = Instant::now();
+        let now = on.clock.steady();
         if let Some((_, walked)) = &self.walker {
             for (task, walked) in walked.try_iter() {
                 let Some(about) = on.tasks.get_mut(&task) else { continue };
@@ -196,7 +197,7 @@ impl Watch {
             about.disk_due = None;
             let owner = on.node.isolation.uid(about.launch.spec.user).ok().flatten();
             let folders = counted(&Places::of(&about.launch));
-            let (ask, _) = self.walker.get_or_insert_with(walker);
+            let (ask, _) = self.walker.get_or_insert_with(|| walker(on.clock.clone()));
             // The thread lives as long as we hold the other end.
             let _ = ask.send(Walk { task: *task, folders, owner });
         }
@@ -218,12 +219,12 @@ fn reserve_used(folder: &std::path::Path) -> Option<u64> {
     (free < reserve).then_some(reserve)
 }
 
-fn walker() -> Walker {
+fn walker(clock: MachineClock) -> Walker {
     let (ask, asked) = channel::<Walk>();
     let (tell, told) = channel();
     std::thread::spawn(move || {
         for Walk { task, folders, owner } in asked {
-            if tell.send((task, walk(&folders, owner, ENTRIES_MAX))).is_err() {
+            if tell.send((task, walk(&folders, owner, ENTRIES_MAX, &clock))).is_err() {
                 return;
             }
         }
@@ -233,7 +234,7 @@ fn walker() -> Walker {
 
 /// Reads what tasks have written for TensorBoard.
 fn scalars(on: &mut Supervisor) {
-    let at = crate::task::now();
+    let at = on.clock.now();
     let mut reports = Vec::new();
     for (task, about) in &mut on.tasks {
         // The outputs are the job's: the first replica's task reads them for all.
@@ -252,7 +253,7 @@ fn unfinished_lines(on: &mut Supervisor) {
         if let Some(log) = &mut kept.log
             && log.has_unfinished()
         {
-            log.flush(crate::task::now());
+            log.flush(on.clock.now());
         }
     }
 }

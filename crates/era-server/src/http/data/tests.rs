@@ -13,6 +13,7 @@ use era_api::data::{
 };
 use era_api::file_service::{ClientMessage, FileChunk, ServerMessage, Source};
 use era_api::page::PageAsk;
+use era_app::clock::millis;
 use era_app::files::directory::DirectoryAnswer;
 use era_app::files::{FileOwners, Service};
 use era_core::units::{GroupId, JobId, UserId};
@@ -79,7 +80,8 @@ impl Server {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let url = runtime.block_on(async {
             let store = Store::open(folder.path()).await.unwrap();
-            let files = Files::open(&store, KeepFor::default()).unwrap();
+            let clock = crate::http::tests::clock();
+            let files = Files::open(&store, KeepFor::default(), millis(clock)).unwrap();
             let state = TestState(Service::new(files, Arc::new(Everybody)));
             let (routes, _) = utoipa_axum::router::OpenApiRouter::new()
                 .nest(era_api::PREFIX, super::routes::<TestState>())

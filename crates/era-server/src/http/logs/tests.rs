@@ -27,8 +27,9 @@ async fn serve(folder: PathBuf, over: Arc<AtomicBool>) -> SocketAddr {
         async move {
             upgrade.on_upgrade(move |socket| {
                 let follower = Follower::new(socket, room().unwrap(), None);
+                let clock = crate::http::tests::clock();
                 let over = move || over.load(Ordering::SeqCst);
-                send(follower, LogTail::of(folder, Only::default(), 0, over))
+                send(follower, LogTail::of(folder, Only::default(), 0, clock, over))
             })
         }
     };

@@ -1,6 +1,5 @@
 //! Quotes that are held: once for a key, with their menu, and counted as asked for.
 
-use era_app::clock::Clock;
 use era_core::units::{Span, Time};
 
 use super::*;
@@ -17,7 +16,7 @@ impl TestServer {
 
     /// Questions that were left alone by now.
     async fn asked_for(&self) -> usize {
-        let later = SystemClock.now() + Span::from_min(5);
+        let later = self.app.clock.now() + Span::from_min(5);
         self.app.asks.write(&self.app.store.asks(), later).await.unwrap()
     }
 }

@@ -2,8 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 
-use era_app::auth::now_ms;
-use era_app::webhook::deliver::Deliveries;
+use era_app::webhook::deliver::{Deliveries, TRIES_MAX, pause_ms};
 use era_app::webhook::watch::look_at_prices;
 use era_store::accounts::{DeliveryRow, WebhookRow};
 use tokio::task::JoinHandle;
@@ -37,7 +36,7 @@ impl Taker {
         let sent = tokio::spawn({
             let app = server.app.clone();
             async move {
-                let mut deliveries = Deliveries::new(EgressPolicy::Anywhere);
+                let mut deliveries = Deliveries::new(EgressPolicy::Anywhere, app.clock.clone());
                 loop {
                     deliveries.send_due(&app).await.unwrap();
                     if deliveries.is_idle() {
@@ -89,17 +88,22 @@ fn take(mut stream: TcpStream) -> Value {
 }
 
 async fn hook(server: &TestServer, taker: &Taker, events: &str, below: Option<i64>) -> u64 {
+    let url = format!("http://{}/", taker.0.local_addr().unwrap());
+    hook_at(server, url, events, below).await
+}
+
+async fn hook_at(server: &TestServer, url: String, events: &str, below: Option<i64>) -> u64 {
     let row = WebhookRow {
         id: 0,
         user: server.app.auth.directory().user_named("admin").unwrap().id.0,
-        url: format!("http://{}/", taker.0.local_addr().unwrap()),
+        url,
         events: events.to_owned(),
         pool: below.map(|_| "main".to_owned()),
         below,
         was_below: false,
         secret: "secret".to_owned(),
         last: None,
-        created: now_ms() - 1000,
+        created: server.app.clock.machine().0 - 1000,
     };
     server.app.auth.rows().add_webhook(&row).await.unwrap()
 }
@@ -169,8 +173,8 @@ async fn a_receiver_that_never_answers_holds_up_no_other_and_no_stop() {
         origin: origin.to_string(),
         body: json!({ "origin": origin }).to_string(),
         tries: 0,
-        due: now_ms() - 1000,
-        created: now_ms() - 1000,
+        due: server.app.clock.machine().0 - 1000,
+        created: server.app.clock.machine().0 - 1000,
     };
     let (dead, live) =
         (hook(&server, &silent, "job_started", None).await, hook(&server, &taker, "x", None).await);
@@ -183,4 +187,34 @@ async fn a_receiver_that_never_answers_holds_up_no_other_and_no_stop() {
     assert_eq!(told, [Some(1), Some(2)]);
     stop.cancel();
     tokio::time::timeout(Duration::from_secs(60), running).await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_nobody_takes_is_tried_again_later_each_time_and_given_up_in_the_end() {
+    let server = server_with(Wishes { clock_stands: true, ..Wishes::default() }).await;
+    let rows = server.app.auth.rows();
+    // Nobody listens there.
+    let webhook = hook_at(&server, "http://127.0.0.1:1/".to_owned(), "job_started", None).await;
+    let now = server.app.clock.machine().0;
+    let (origin, body) = ("1.0.job_started".to_owned(), "{}".to_owned());
+    let row = DeliveryRow { id: 0, webhook, origin, body, tries: 0, due: now, created: now };
+    rows.post(&[row], None).await.unwrap();
+    let mut deliveries = Deliveries::new(EgressPolicy::Anywhere, server.app.clock.clone());
+    let mut tries = 0;
+    while !rows.webhooks_due().await.unwrap().is_empty() {
+        let wait = deliveries.send_due(&server.app).await.unwrap();
+        if deliveries.is_idle() {
+            assert!(!wait.is_zero(), "it is due, and nothing is sent");
+            server.pass(Span(i64::try_from(wait.as_millis()).unwrap()));
+            continue;
+        }
+        deliveries.next_settled().await.unwrap();
+        tries += 1;
+        assert!(tries <= TRIES_MAX);
+    }
+    assert_eq!(tries, TRIES_MAX);
+    let passed = server.app.clock.machine().0 - now;
+    assert_eq!(passed, (0..TRIES_MAX - 1).map(pause_ms).sum::<i64>());
+    let last = rows.webhook(webhook).await.unwrap().unwrap().last.unwrap();
+    assert!(last.contains("given up"), "{last}");
 }

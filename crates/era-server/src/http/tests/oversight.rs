@@ -312,14 +312,15 @@ async fn where_jobs_would_run_as_one_user_there_is_no_second_account() {
     assert!(detail.contains("--insecure-shared-user"), "{detail}");
     assert_eq!(server.app.auth.directory().users().count(), 1);
     // One that is there from before, and off, stays off.
-    let open = Auth::open(&server.app.store).await.unwrap();
+    let open = Auth::open(&server.app.store, server.app.clock.clone()).await.unwrap();
     let wanted = serde_json::from_value(new().unwrap()).unwrap();
     open.add_user(&server.app.driver, &wanted).await.unwrap();
-    let many = Auth::open(&server.app.store).await.unwrap().for_one();
+    let many = Auth::open(&server.app.store, server.app.clock.clone()).await.unwrap().for_one();
     assert!(matches!(many, Err(era_app::auth::AccountError::SharedUser)));
     let off = |enabled: bool| UserEdit { enabled: Some(enabled), ..UserEdit::default() };
     open.edit_user(&server.app.driver, "ada", &off(false)).await.unwrap();
-    let one = Auth::open(&server.app.store).await.unwrap().for_one().unwrap();
+    let one =
+        Auth::open(&server.app.store, server.app.clock.clone()).await.unwrap().for_one().unwrap();
     let on = one.edit_user(&server.app.driver, "ada", &off(true)).await;
     assert!(matches!(on, Err(era_app::auth::AccountError::SharedUser)));
 }

@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use era_cloud::celery::EXEC;
@@ -17,6 +17,8 @@ use era_cloud::celery::message::TaskMessage;
 use era_cloud::celery::names::RedisAddress;
 use era_cloud::celery::queue;
 use serde_json::{Map, Value, json};
+
+use crate::clock::instant;
 
 /// Messages that our publisher sends, one after the other.
 const PUBLISHED: usize = 10_000;
@@ -36,8 +38,8 @@ impl Drop for Running {
     fn drop(&mut self) {
         let pid = self.0.id().to_string();
         let _ = Command::new("kill").args(["-TERM", &pid]).status();
-        let until = Instant::now() + Duration::from_secs(10);
-        while Instant::now() < until {
+        let until = instant() + Duration::from_secs(10);
+        while instant() < until {
             if matches!(self.0.try_wait(), Ok(Some(_))) {
                 return;
             }
@@ -103,9 +105,9 @@ impl Place {
             .context("redis-server is needed: apt-get install redis-server")?;
         let address = RedisAddress::read(&format!("redis://127.0.0.1:{port}/0"))?;
         let redis = Running(child);
-        let until = Instant::now() + Duration::from_secs(10);
+        let until = instant() + Duration::from_secs(10);
         while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
-            ensure!(Instant::now() < until, "redis-server does not come up");
+            ensure!(instant() < until, "redis-server does not come up");
             std::thread::sleep(Duration::from_millis(10));
         }
         Ok(Place { folder: folder.to_owned(), address, _redis: redis })
@@ -113,8 +115,8 @@ impl Place {
 
     /// One client, one message after the other, each answered before the next.
     async fn publish(&self) -> Result<f64> {
-        let bus = Bus::connect(&self.address).await?;
-        let begun = Instant::now();
+        let bus = Bus::connect(&self.address, crate::clock::machine()).await?;
+        let begun = instant();
         for n in 0..PUBLISHED {
             bus.publish(&[message(&bus, EXEC, n, "bench-publish")?]).await?;
         }
@@ -140,12 +142,12 @@ impl Place {
     /// Sends the tasks, and waits until the last is served. One runs first, so that whoever serves
     /// is there.
     async fn run_all(&self, task: &str) -> Result<f64> {
-        let bus = Bus::connect(&self.address).await?;
+        let bus = Bus::connect(&self.address, crate::clock::machine()).await?;
         bus.publish(&[message(&bus, task, usize::MAX, queue::COMPUTE)?]).await?;
         self.served(&bus).await?;
         let all: Result<Vec<Envelope>> =
             (0..TASKS).map(|n| message(&bus, task, n, queue::COMPUTE)).collect();
-        let begun = Instant::now();
+        let begun = instant();
         bus.publish(&all?).await?;
         self.served(&bus).await?;
         Ok(TASKS as f64 / begun.elapsed().as_secs_f64())
@@ -153,7 +155,7 @@ impl Place {
 
     /// Waits until no message waits and none is held.
     async fn served(&self, bus: &Bus) -> Result<()> {
-        let until = Instant::now() + DONE_MAX;
+        let until = instant() + DONE_MAX;
         loop {
             let mut ask = redis::pipe();
             ask.cmd("LLEN").arg(queue::COMPUTE).cmd("HLEN").arg("unacked");
@@ -161,7 +163,7 @@ impl Place {
             if waiting + held == 0 {
                 return Ok(());
             }
-            ensure!(Instant::now() < until, "{waiting} messages wait and {held} are held");
+            ensure!(instant() < until, "{waiting} messages wait and {held} are held");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }

@@ -9,7 +9,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use era_cloud::docker::{DockerExecutor, DockerOptions, EngineAddress};
@@ -19,6 +19,8 @@ use era_core::resources::Resources;
 use era_core::units::{JobId, NodeId, Span, Time, UserId};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
+
+use crate::clock::{instant, timestamp};
 
 /// How many containers each side runs.
 const TASKS: u64 = 100;
@@ -51,7 +53,7 @@ pub(super) fn measure() -> Result<Map<String, Value>> {
 
 async fn all(engine: &BenchEngine) -> Result<[Value; 5]> {
     let mut site = BenchExecutor::start(engine).await?;
-    let begun = Instant::now();
+    let begun = instant();
     for job in 1..=TASKS {
         site.executor.carry_out(Order::Launch(site.launch(job, IMAGE, &["true"])));
     }
@@ -79,7 +81,7 @@ fn median_ms(mut times: Vec<Duration>) -> Value {
 
 /// The same work by the engine's own command, one service after the other.
 fn by_hand(engine: &BenchEngine) -> Result<f64> {
-    let begun = Instant::now();
+    let begun = instant();
     for number in 0..TASKS {
         let name = format!("by-hand-{number}");
         engine.docker(&[
@@ -130,8 +132,12 @@ impl BenchExecutor {
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755))?;
         let (tell, mut reports) = mpsc::channel(4096);
         let address = EngineAddress::parse(&format!("docker://{}", engine.socket().display()))?;
-        let options =
-            DockerOptions { address, data: folder.path().into(), fence: Span::from_s(30) };
+        let options = DockerOptions {
+            address,
+            data: folder.path().into(),
+            fence: Span::from_s(30),
+            clock: crate::clock::machine(),
+        };
         let executor = DockerExecutor::start(options, tell).await?;
         let node = loop {
             match reports.recv().await.context("the executor has stopped")? {
@@ -195,7 +201,7 @@ impl BenchExecutor {
     /// Brings a launch ahead of its start, as the server does, and waits until all of it is there.
     async fn stage(&self, engine: &BenchEngine, job: u64, image: &str) -> Result<()> {
         self.executor.carry_out(Order::Stage(self.launch(job, image, &["true"])));
-        let begun = Instant::now();
+        let begun = instant();
         let there = || engine.docker(&["image", "inspect", image]).is_ok();
         let service = || engine.docker(&["service", "ls", "--quiet"]);
         while !there() || !service()?.is_empty() {
@@ -209,7 +215,7 @@ impl BenchExecutor {
 
     /// From the order to the first instruction of its container.
     async fn start_of(&mut self, job: u64, image: &str) -> Result<Duration> {
-        let begun = std::time::SystemTime::now();
+        let begun = std::time::SystemTime::from(timestamp());
         self.executor.carry_out(Order::Launch(self.launch(job, image, &["true"])));
         let mut started = None;
         loop {
@@ -273,7 +279,7 @@ impl BenchEngine {
         engine.children.push(daemon);
         let registry = engine.inside(&["docker-registry", "serve", &config])?;
         engine.children.push(registry);
-        let begun = Instant::now();
+        let begun = instant();
         while let Err(error) = engine.docker(&["version"]) {
             if begun.elapsed() > Duration::from_secs(30) {
                 return Err(error);

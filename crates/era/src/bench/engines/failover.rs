@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use era_store::Dialect;
@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::bench::server::load::{Connection, request};
 use crate::bench::server::site::{free_address, is_ready};
+use crate::clock::instant;
 
 /// How often.
 const FAILOVERS: usize = 20;
@@ -71,7 +72,7 @@ impl Drop for Layer {
         }
         // What runs tasks takes its idle supervisor along if it is asked.
         let _ = Command::new("kill").args(["-TERM", &self.process.id().to_string()]).status();
-        let begun = Instant::now();
+        let begun = instant();
         while matches!(self.process.try_wait(), Ok(None)) && begun.elapsed() < STOP_MAX {
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -135,7 +136,7 @@ fn failovers(
         until("a submission", submit)?;
         std::thread::sleep(BETWEEN);
         cores.remove(leads).kill()?;
-        let begun = Instant::now();
+        let begun = instant();
         until("a submission", submit)?;
         times.push(begun.elapsed());
         cores.push(Layer::core(&place(nth + 2), database)?);
@@ -146,7 +147,7 @@ fn failovers(
 }
 
 fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> Result<T> {
-    let begun = Instant::now();
+    let begun = instant();
     loop {
         if let Some(found) = found() {
             return Ok(found);

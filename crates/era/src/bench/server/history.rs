@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use era_app::clock::{Clock, SystemClock};
+use era_app::clock::Clock;
 use era_app::driver::{Driver, Handle, Releases, SegmentRules};
 use era_core::accounts::Actor;
 use era_core::bid::{Request, Shape, Window};
@@ -24,6 +24,8 @@ use era_store::note::{Note, Observation};
 use era_store::tables::Projector;
 use era_store::{Store, StoreError};
 use serde_json::value::RawValue;
+
+use crate::clock::timestamp;
 
 /// Jobs in all.
 const JOBS: u32 = 1_000_000;
@@ -83,7 +85,7 @@ impl SetClock {
 /// Writes a past into the data folder of a server that is yet to be started.
 pub(super) async fn write(data: &Path) -> Result<BenchHistory> {
     let store = Store::open(data).await?;
-    let clock = Arc::new(SetClock(AtomicI64::new((SystemClock.now() - AGO).0)));
+    let clock = Arc::new(SetClock(AtomicI64::new((Time(timestamp().as_millisecond()) - AGO).0)));
     // As after a crash: the newest segment is some way back, and what came after it is replayed.
     let rules = SegmentRules { segment_at_stop: u64::MAX, ..SegmentRules::default() };
     let (driver, releases) =

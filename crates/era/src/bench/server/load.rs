@@ -8,6 +8,8 @@ use anyhow::{Context, Result, bail, ensure};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use crate::clock::instant;
+
 /// What a load came to.
 pub(super) struct LoadOutcome {
     /// Answers in a second.
@@ -84,12 +86,12 @@ pub(super) async fn closed(
     request: &[u8],
     expected: u16,
 ) -> Result<LoadOutcome> {
-    let begun = Instant::now();
+    let begun = instant();
     let one = async || -> Result<Vec<Duration>> {
         let mut connection = Connection::open(address).await?;
         let mut latencies = Vec::new();
         while begun.elapsed() < span {
-            let asked = Instant::now();
+            let asked = instant();
             let (status, body) = connection.ask(request).await?;
             ensure!(status == expected, "{status}: {}", String::from_utf8_lossy(body));
             latencies.push(asked.elapsed());
@@ -107,7 +109,7 @@ pub(super) async fn paced(
     rate: f64,
     request: &[u8],
 ) -> Result<LoadOutcome> {
-    let begun = Instant::now();
+    let begun = instant();
     let gap = Duration::from_secs_f64(connections as f64 / rate);
     let one = async |nth: usize| -> Result<Vec<Duration>> {
         let mut connection = Connection::open(address).await?;
@@ -158,7 +160,7 @@ pub(super) async fn lines(
     ensure!(!answer.contains("\"code\""), "not let in: {answer}");
     let batch = line.repeat(WINDOW / 2);
     write.write_all(batch.as_bytes()).await?;
-    let begun = Instant::now();
+    let begun = instant();
     let (mut answered, mut outstanding) = (0_u64, WINDOW / 2);
     while begun.elapsed() < span {
         if outstanding <= WINDOW / 2 {

@@ -5,7 +5,7 @@ pub(super) mod load;
 pub(super) mod site;
 
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use era_api::Timestamp;
@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use self::load::{Connection, request};
 use self::site::BenchServer;
 use super::{cores, print};
+use crate::clock::{instant, timestamp};
 
 /// How long a rate is measured.
 const SPAN: Duration = Duration::from_secs(4);
@@ -122,7 +123,7 @@ struct Quotes {
 /// Quotes over HTTP as fast as they go, at half that rate, and as lines over TCP: finished within a
 /// day. Beside them quotes without a deadline, whose window is the whole horizon.
 async fn quotes(site: &BenchServer) -> Result<Quotes> {
-    let by = Timestamp::now() + jiff::SignedDuration::from_hours(24);
+    let by = timestamp() + jiff::SignedDuration::from_hours(24);
     let body = |deadline: &str| {
         format!(
             r#"{{"ask":{{"resources":{{"cpu":"1","memory":"1Gi"}},"duration_s":3600{deadline}}},"value":"30"}}"#
@@ -156,7 +157,7 @@ pub(super) async fn submissions_on(database: &str) -> Result<f64> {
 
 /// Durable submissions of 64 clients: work that may start in half a day.
 async fn submissions(site: &BenchServer) -> Result<(f64, f64)> {
-    let later = Timestamp::now() + jiff::SignedDuration::from_hours(12);
+    let later = timestamp() + jiff::SignedDuration::from_hours(12);
     let body = format!(
         r#"{{"work":{{"command":["true"]}},"ask":{{"resources":{{"cpu":"1"}},"duration_s":60,"earliest":"{later}"}}}}"#
     );
@@ -186,7 +187,7 @@ async fn turn(site: &BenchServer) -> Result<Turn> {
 fn commands(site: &BenchServer) -> Result<f64> {
     let mut times = Vec::new();
     for _ in 0..SINGLES {
-        let begun = Instant::now();
+        let begun = instant();
         let status = site
             .era()?
             .args(["submit", "--no-code", "--cpu", "50m", "--memory", "16Mi", "--time", "10m"])
@@ -209,8 +210,8 @@ async fn singles(site: &BenchServer) -> Result<(f64, f64)> {
     let submit = request("POST", "/jobs", &site.token, &job(None));
     let (mut done, mut started) = (Vec::new(), Vec::new());
     for _ in 0..SINGLES {
-        let begun = Instant::now();
-        let at = Timestamp::now();
+        let begun = instant();
+        let at = timestamp();
         let id = submitted(&mut connection, &submit).await?;
         let look = request("GET", &format!("/jobs/{id}"), &site.token, "");
         loop {
@@ -241,7 +242,7 @@ async fn submitted(connection: &mut Connection, submit: &[u8]) -> Result<u64> {
 /// A thousand separate jobs, from the first submission to the last end.
 async fn separate(site: &BenchServer) -> Result<f64> {
     let submit = request("POST", "/jobs", &site.token, &job(None));
-    let begun = Instant::now();
+    let begun = instant();
     let hand_in = async || -> Result<()> {
         let mut connection = Connection::open(site.http).await?;
         for _ in 0..JOBS / 20 {
@@ -260,7 +261,7 @@ async fn separate(site: &BenchServer) -> Result<f64> {
 async fn array(site: &BenchServer) -> Result<f64> {
     let mut connection = Connection::open(site.http).await?;
     let submit = request("POST", "/jobs", &site.token, &job(Some(ARRAY)));
-    let begun = Instant::now();
+    let begun = instant();
     let id = submitted(&mut connection, &submit).await?;
     wait_until_idle(site, &format!("&array={id}")).await?;
     Ok(f64::from(ARRAY) / begun.elapsed().as_secs_f64())
@@ -270,7 +271,7 @@ async fn wait_until_idle(site: &BenchServer, narrowed: &str) -> Result<()> {
     let mut connection = Connection::open(site.http).await?;
     let path = format!("/jobs?state=active&limit=1{narrowed}");
     let look = request("GET", &path, &site.token, "");
-    let begun = Instant::now();
+    let begun = instant();
     loop {
         let (status, body) = connection.ask(&look).await?;
         ensure!(status == 200, "{status}: {}", String::from_utf8_lossy(body));
@@ -331,7 +332,7 @@ async fn lists(site: &BenchServer) -> Result<f64> {
 /// The same program, started and waited for without any of us: what a task costs at least.
 fn forks() -> Result<f64> {
     const FORKS: u32 = 1_000;
-    let begun = Instant::now();
+    let begun = instant();
     for _ in 0..FORKS {
         Command::new("true").status()?;
     }

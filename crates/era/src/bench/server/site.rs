@@ -3,9 +3,11 @@
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+
+use crate::clock::instant;
 
 /// How long a server may take to be ready.
 const READY_MAX: Duration = Duration::from_secs(120);
@@ -37,7 +39,7 @@ impl BenchServer {
         database: Option<&str>,
     ) -> Result<BenchServer> {
         let (http, tcp) = (free_address()?, free_address()?);
-        let begun = Instant::now();
+        let begun = instant();
         let mut command = Command::new(std::env::current_exe()?);
         command
             .arg("up")
@@ -88,7 +90,7 @@ impl BenchServer {
     }
 
     fn wait_until(&mut self, ready: impl Fn(&BenchServer) -> bool) -> Result<()> {
-        let begun = Instant::now();
+        let begun = instant();
         while !ready(self) {
             ensure!(self.server.try_wait()?.is_none(), "the server ended before it was ready");
             ensure!(begun.elapsed() < READY_MAX, "the server is not ready");
@@ -159,7 +161,7 @@ impl Drop for BenchServer {
     fn drop(&mut self) {
         // Asked first, so that its supervisor goes with it; by force if it does not.
         let _ = Command::new("kill").arg(self.server.id().to_string()).status();
-        let begun = Instant::now();
+        let begun = instant();
         while matches!(self.server.try_wait(), Ok(None)) && begun.elapsed().as_secs() < 10 {
             std::thread::sleep(Duration::from_millis(20));
         }

@@ -14,6 +14,7 @@ use super::{About, Source};
 use crate::cli::connection::Common;
 use crate::cli::data::local;
 use crate::cli::look;
+use crate::clock::instant;
 
 /// How often a folder is looked at for changes, and for how long it must be still before it is
 /// built: from one look to the next.
@@ -45,7 +46,7 @@ pub(super) fn watch(source: &Source, about: &About, common: &Common) -> anyhow::
                     course.succeeded(tree);
                 }
                 Err(error) => {
-                    let wait = course.failed(tree, Instant::now()).as_secs();
+                    let wait = course.failed(tree, instant()).as_secs();
                     let again = format!("trying again in {wait} s, or at the next change");
                     look::note(&format!("{}\n{again}", crate::cli::told(&error)));
                 }
@@ -72,7 +73,7 @@ struct Failed {
 impl Course {
     fn is_due(&self, tree: Hash) -> bool {
         match &self.failed {
-            Some(failed) if failed.tree == tree => Instant::now() >= failed.again,
+            Some(failed) if failed.tree == tree => instant() >= failed.again,
             _ => self.built != Some(tree),
         }
     }
@@ -187,9 +188,9 @@ mod tests {
     fn what_failed_is_tried_again_later_and_later_until_it_changes_or_works() {
         let [one, two] = ["one", "two"].map(|text| blake3::hash(text.as_bytes()));
         let mut course = Course::default();
-        let long_ago = Instant::now().checked_sub(Duration::from_secs(3_600)).unwrap();
+        let long_ago = instant().checked_sub(Duration::from_secs(3_600)).unwrap();
         assert!(course.is_due(one));
-        assert_eq!(course.failed(one, Instant::now()), AGAIN_MIN);
+        assert_eq!(course.failed(one, instant()), AGAIN_MIN);
         assert!(!course.is_due(one) && course.is_due(two));
         assert_eq!(course.failed(one, long_ago), AGAIN_MIN * 2);
         assert!(course.is_due(one), "its time has come");

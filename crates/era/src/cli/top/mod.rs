@@ -5,7 +5,7 @@ mod draw;
 mod view;
 
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::bail;
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -15,6 +15,7 @@ use era_api::job::JobFilter;
 
 use super::connection::Common;
 use super::exit::BadUsage;
+use crate::clock::instant;
 use view::{Picture, View};
 
 /// Watch the cluster: nodes, GPUs, running and waiting jobs, prices
@@ -87,11 +88,11 @@ fn watch(
     pictures: &Receiver<Result<Picture, String>>,
 ) -> anyhow::Result<()> {
     let every = Duration::from_secs(every_s);
-    let mut due = Instant::now() + every;
+    let mut due = instant() + every;
     let mut asking = false;
     loop {
         terminal.draw(|frame| draw::draw(frame, view))?;
-        if !asking && !view.paused && Instant::now() >= due {
+        if !asking && !view.paused && instant() >= due {
             // The other end is gone only once this one is.
             let _ = wanted.send(());
             asking = true;
@@ -103,7 +104,7 @@ fn watch(
                         return Ok(());
                     }
                     if key.code == KeyCode::Char('r') {
-                        due = Instant::now();
+                        due = instant();
                     }
                 }
                 _ => {}
@@ -112,7 +113,7 @@ fn watch(
         while let Ok(picture) = pictures.try_recv() {
             view.take(picture);
             asking = false;
-            due = Instant::now() + every;
+            due = instant() + every;
         }
     }
 }

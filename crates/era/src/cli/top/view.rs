@@ -6,6 +6,7 @@ use era_api::market::MarketView;
 use era_api::page::Page;
 
 use crate::cli::look::Look;
+use crate::clock::timestamp;
 
 /// The cluster at one moment.
 #[derive(Clone, Debug)]
@@ -60,7 +61,7 @@ impl View {
             Ok(picture) => {
                 self.picture = Some(picture);
                 self.trouble = None;
-                self.look.now = jiff::Timestamp::now().to_zoned(self.look.now.time_zone().clone());
+                self.look.now = timestamp().to_zoned(self.look.now.time_zone().clone());
             }
             Err(trouble) => self.trouble = Some(trouble),
         }
