@@ -5,16 +5,15 @@ use std::collections::VecDeque;
 use std::path::Path;
 
 use era_core::accounts::{Group, User};
-use era_core::bid::{Bid, Constraints, Request, Shape, Window};
-use era_core::cluster::{Pool, Rates};
+use era_core::bid::{Bid, Request, Shape, Window};
+use era_core::cluster::Pool;
 use era_core::input::{NewNode, Terms};
 use era_core::job::{QueueTerms, TaskId};
 use era_core::market::MarketRules;
 use era_core::queue::{PolicyRule, Queue};
-use era_core::quota::Quota;
 use era_core::resources::{Capacity, Gpu, Resources};
 use era_core::settings::Settings;
-use era_core::units::{GroupId, JobId, Milli, Money, Name, NodeId, Span, Time, UserId};
+use era_core::units::{GroupId, JobId, Money, Name, NodeId, Span, Time, UserId};
 use era_core::{Command, Effect, Input, Reply, State, step};
 
 use super::{Projector, Tables};
@@ -42,14 +41,9 @@ pub(super) fn name(text: &str) -> Name {
 /// A request of so many replicas with two GPUs each.
 pub(super) fn gang(replicas: u32, minutes: i64, window: (Time, Time)) -> Request {
     let each = [("cpu", "4"), ("memory", "16Gi"), ("gpu", "2")];
-    Request {
-        shape: Shape::gang(replicas),
-        each: Resources::parse(each).unwrap(),
-        duration: Span::from_min(minutes),
-        window: Window { earliest: window.0, deadline: window.1 },
-        constraints: Constraints::default(),
-        after: Vec::new(),
-    }
+    let (each, window) =
+        (Resources::parse(each).unwrap(), Window { earliest: window.0, deadline: window.1 });
+    Request::new(Shape::gang(replicas), each, Span::from_min(minutes), window)
 }
 
 impl World {
@@ -74,37 +68,18 @@ impl World {
     }
 
     fn furnish(&mut self) {
-        let pool = Pool {
-            name: name("main"),
-            rates: Rates::default(),
-            closed_share: Milli(0),
-            level_caps: Default::default(),
-        };
-        self.done(Command::PutPool { pool }, Note::default());
+        self.done(Command::PutPool { pool: Pool::new(name("main")) }, Note::default());
         let gpu = Gpu { model: name("h100"), memory: 81_920 };
         let capacity =
             Capacity { cpu: 8000, memory: 65_536, gpus: vec![gpu; 4], devices: Default::default() };
-        let node = |n: u32| NewNode {
-            name: name(&format!("node-{n}")),
-            pool: name("main"),
-            capacity: capacity.clone(),
-            labels: Default::default(),
-            rack: None,
-            domain: None,
-        };
-        let nodes = vec![node(1), node(2)];
+        let node = |called| NewNode::new(name(called), name("main"), capacity.clone());
+        let nodes = vec![node("node-1"), node("node-2")];
         self.send(Command::Join { nodes }, Note::default());
-        let group = Group { id: GroupId(7), level: 0, quota: Quota::default() };
+        let group = Group::new(GroupId(7));
         let named = Note { group: Some("vision".into()), ..Note::default() };
         self.done(Command::PutGroup { group }, named);
         for (id, called) in [(ADA, "ada"), (BOB, "bob")] {
-            let user = User {
-                id,
-                group: GroupId(7),
-                level: 0,
-                group_admin: false,
-                quota: Quota::default(),
-            };
+            let user = User::new(id, GroupId(7));
             let note = Note { user: Some(called.into()), ..Note::default() };
             self.done(Command::PutUser { user }, note);
             self.done(Command::Grant { user: id, amount: Money::credits(1000) }, Note::default());
@@ -163,9 +138,7 @@ impl World {
     /// An array of queue work with a name of its own; the number of its first job.
     pub(super) fn array(&mut self, user: UserId, called: &str, count: u32) -> JobId {
         let request = gang(1, 10, (self.now, self.now + Span::from_days(2)));
-        let queue =
-            QueueTerms { queue: name("default"), preemptible: false, release_when_idle: false };
-        let terms = Terms::Queue { request, queue };
+        let terms = Terms::Queue { request, queue: QueueTerms::new(name("default")) };
         let job = serde_json::json!({
             "user": user, "name": called, "terms": terms, "array": { "count": count }
         });
@@ -180,14 +153,11 @@ impl World {
 
     pub(super) fn bid(&mut self, user: UserId, request: Request, value: i64) -> Reply {
         let bid = Bid::single(user, request, Money::credits(value));
-        let terms =
-            Terms::Bid { bid, most: None, overrun: Default::default(), release_when_idle: false };
-        self.submit(user, "promised", terms)
+        self.submit(user, "promised", Terms::bid(bid))
     }
 
     pub(super) fn enqueue(&mut self, user: UserId, request: Request) -> JobId {
-        let queue =
-            QueueTerms { queue: name("default"), preemptible: false, release_when_idle: false };
+        let queue = QueueTerms::new(name("default"));
         match self.submit(user, "queued", Terms::Queue { request, queue }) {
             Reply::Accepted { job, .. } => job,
             other => panic!("{other:?}"),
