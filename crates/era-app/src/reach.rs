@@ -86,7 +86,6 @@ pub struct GuardedResolver {
 }
 
 impl GuardedResolver {
-    /// With this reach.
     pub fn new(reach: EgressPolicy) -> GuardedResolver {
         GuardedResolver { reach, names: DefaultResolver::default() }
     }

@@ -122,7 +122,6 @@ impl Lease {
         self.fence.generation()
     }
 
-    /// Of which seat.
     pub fn seat(&self) -> LeaseRole {
         self.seat
     }
@@ -218,7 +217,6 @@ impl Lease {
     }
 }
 
-/// Who has a seat.
 async fn row(database: &Database, seat: LeaseRole) -> Result<Leader, StoreError> {
     let now = database.dialect().now_ms();
     let sql =

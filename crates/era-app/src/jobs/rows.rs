@@ -87,7 +87,6 @@ pub fn count_query(filter: &JobCountFilter, seen: VisibleJobs) -> Result<JobQuer
     Ok(JobQuery { states, account: filter.user.clone(), ..JobQuery::all(seen, 0) })
 }
 
-/// What was counted.
 pub fn counts(found: &BTreeMap<JobState, Count>) -> JobCounts {
     let all = || found.iter();
     JobCounts {

@@ -59,7 +59,6 @@ impl Drop for Namespace {
     }
 }
 
-/// A daemon.
 pub(crate) struct Daemon {
     pub(crate) namespace: Namespace,
     pub(crate) folder: PathBuf,
@@ -69,7 +68,6 @@ pub(crate) struct Daemon {
 }
 
 impl Daemon {
-    /// Starts one in a namespace.
     pub(crate) fn start(namespace: Namespace, more: &[&str]) -> Result<Daemon, String> {
         Daemon::start_with(namespace, more, None)
     }

@@ -10,7 +10,6 @@ use super::FilesError;
 pub struct ContentHash([u8; 32]);
 
 impl ContentHash {
-    /// The hash of these bytes.
     pub fn of(bytes: &[u8]) -> ContentHash {
         ContentHash(*blake3::hash(bytes).as_bytes())
     }

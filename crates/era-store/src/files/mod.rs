@@ -91,7 +91,6 @@ struct Inner {
 }
 
 impl Files {
-    /// The files of this store.
     pub fn open(store: &Store, keep: KeepFor) -> Result<Files, StoreError> {
         #[expect(clippy::disallowed_methods, reason = "the clock of whoever hands in none")]
         let clock = || jiff::Timestamp::now().as_millisecond();
@@ -126,7 +125,6 @@ impl Files {
         })))
     }
 
-    /// The folder of a job.
     pub fn job_folder(&self, job: era_core::units::JobId) -> PathBuf {
         job.folder(&self.0.folder)
     }

@@ -25,7 +25,6 @@ use era_store::tables::Projector;
 use era_store::{Store, StoreError};
 use serde_json::value::RawValue;
 
-/// Jobs in all.
 const JOBS: u32 = 1_000_000;
 /// Jobs that are handed in together and run.
 const RUN: u32 = 500;
