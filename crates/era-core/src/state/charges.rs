@@ -8,7 +8,7 @@
 //! edit says when and how ([`Ending`]).
 
 use super::State;
-use super::books::differences;
+use super::differences::differences;
 use crate::job::Job;
 use crate::ledger::{Account, Posting, PostingReason};
 use crate::market::fixed_price;

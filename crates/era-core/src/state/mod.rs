@@ -6,6 +6,7 @@
 
 mod books;
 mod charges;
+mod differences;
 mod lines;
 
 use std::sync::Arc;
