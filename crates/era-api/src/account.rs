@@ -167,22 +167,16 @@ pub struct UserMade {
 #[serde(default, deny_unknown_fields)]
 pub struct UserFilter {
     /// Whose name has this in it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub search: Option<String>,
     /// With this role.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
     /// Of this group.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
     /// Whether they may log in and submit.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
     /// `next` of the page before.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Most items, up to 1000.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
 
@@ -437,21 +431,15 @@ pub struct StatementLineView {
 #[serde(default, deny_unknown_fields)]
 pub struct StatementFilter {
     /// For one of these reasons, by comma, such as `charge` or `refund_unused`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// About this job.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub job: Option<u64>,
     /// At or after.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
     /// `next` of the page before.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Most items, up to 1000.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
 
@@ -461,24 +449,17 @@ pub struct StatementFilter {
 #[serde(default, deny_unknown_fields)]
 pub struct AuditFilter {
     /// By this account.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub who: Option<String>,
     /// Of what was done: all that begins so, such as `user` or `token.revoke`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub what: Option<String>,
     /// To this, such as a node's or an account's name.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
     /// At or after.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
     /// `next` of the page before.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Most items, up to 1000.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
 

@@ -42,28 +42,20 @@ pub struct NodeView {
 #[serde(default, deny_unknown_fields)]
 pub struct NodeFilter {
     /// Of this pool.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
     /// Of this domain; an empty string stands for those of none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
     /// In one of these states, by comma: `up`, `cordoned`, `draining` or `lost`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub health: Option<String>,
     /// With a GPU of this model.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu_model: Option<String>,
     /// Whose name has this in it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub search: Option<String>,
     /// Whether their tasks only sleep.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub simulated: Option<bool>,
     /// `next` of the page before.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Most items, up to 1000.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
 

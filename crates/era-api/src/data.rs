@@ -163,16 +163,12 @@ pub struct NewDataSet {
 #[serde(default, deny_unknown_fields)]
 pub struct DataSetFilter {
     /// Of this account.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
     /// Whose name has this in it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub search: Option<String>,
     /// `next` of the page before.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Most items, up to 1000.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
 
@@ -182,15 +178,11 @@ pub struct DataSetFilter {
 #[serde(default, deny_unknown_fields)]
 pub struct FileFilter {
     /// Whose path begins so.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
     /// Whose path has this in it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub search: Option<String>,
     /// `next` of the page before.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Most items, up to 1000.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }

@@ -33,15 +33,11 @@ pub struct EventView {
 #[serde(default, deny_unknown_fields)]
 pub struct EventFilter {
     /// Of one of these kinds, by comma, such as `promised` or `running`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub event: Option<String>,
     /// About this job.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub job: Option<u64>,
     /// `next` of the page before.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Most items, up to 1000.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }

@@ -14,8 +14,6 @@ pub const PIECE_BYTES_MAX: usize = 1 << 20;
 pub const MESSAGE_BYTES_MAX: usize = 64 << 10;
 /// Most transfers at a time on one connection.
 pub const TRANSFERS_MAX: usize = 32;
-/// How far an upload may run ahead of what the server has acknowledged.
-pub const WINDOW_BYTES: u64 = 8 << 20;
 
 /// What a client says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]

@@ -218,10 +218,8 @@ pub struct JobCounts {
 pub struct JobCountFilter {
     /// In one of these states, by comma; `active` stands for all that are not over, `over` for the
     /// others.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
     /// Of this account; for those who may see others'.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
 }
 
@@ -294,13 +292,10 @@ pub struct TimelineLine {
 #[serde(default, deny_unknown_fields)]
 pub struct TimelineFilter {
     /// Of one of these kinds, by comma, such as `promised` or `running`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub event: Option<String>,
     /// `next` of the page before.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Most items, up to 1000.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
 
@@ -311,42 +306,29 @@ pub struct TimelineFilter {
 pub struct JobFilter {
     /// In one of these states, by comma; `active` stands for all that are not over, `over` for the
     /// others.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
     /// Of this account; for those who may see others'.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// Of this group.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
     /// In this queue.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
     /// Of this project.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
     /// Whose name begins so.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Of this array.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub array: Option<u64>,
     /// One of these, by number and comma; at most 100.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ids: Option<String>,
     /// Also say when those that wait are likely to start: dearer, for it plans them on paper.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub likely: Option<bool>,
     /// Submitted at or after.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
     /// `next` of the page before.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Most items, up to 1000.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
 
@@ -428,7 +410,6 @@ impl LogFormat {
 #[serde(deny_unknown_fields)]
 pub struct MetricFilter {
     /// Of these names, by comma; of all where nothing is said.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub names: Option<String>,
     /// At most so many of each name and replica, from 1 to 10000: the first, the last, and of
     /// equal stretches in between the lowest and the highest, so that no peak is lost.
@@ -436,13 +417,10 @@ pub struct MetricFilter {
     #[param(minimum = 1, maximum = 10000)]
     pub points: Option<u32>,
     /// Of this replica.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank: Option<u32>,
     /// From this step on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step_from: Option<u64>,
     /// Up to and with this step.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step_to: Option<u64>,
 }
 

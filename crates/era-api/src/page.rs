@@ -43,10 +43,8 @@ pub fn every<T, E>(mut ask: impl FnMut(&PageAsk) -> Result<Page<T>, E>) -> Resul
 #[serde(deny_unknown_fields)]
 pub struct PageAsk {
     /// `next` of the page before.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Most items, up to 1000.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
 
@@ -56,13 +54,10 @@ pub struct PageAsk {
 #[serde(default, deny_unknown_fields)]
 pub struct NameFilter {
     /// Whose name has this in it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub search: Option<String>,
     /// `next` of the page before.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Most items, up to 1000.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
 

@@ -61,16 +61,12 @@ fn million() -> u32 {
 #[serde(default, deny_unknown_fields)]
 pub struct QueueFilter {
     /// Whose name has this in it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub search: Option<String>,
     /// Ordered by this policy.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
     /// `next` of the page before.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Most items, up to 1000.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
 

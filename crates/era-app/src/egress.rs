@@ -86,7 +86,6 @@ pub struct GuardedResolver {
 }
 
 impl GuardedResolver {
-    /// With this policy.
     pub fn new(egress: EgressPolicy) -> GuardedResolver {
         GuardedResolver { egress, names: DefaultResolver::default() }
     }

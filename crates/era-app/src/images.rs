@@ -21,7 +21,6 @@ const TEXT_MAX: usize = 512;
 /// How long the engine may take to say what it knows of an image.
 const DESCRIBE_TIME: Duration = Duration::from_secs(10);
 
-/// Images by name.
 pub async fn list(services: &Services, filter: NameFilter) -> Result<Page<Image>, AppError> {
     let NameFilter { search, cursor, limit } = filter;
     let size = paging::size(&PageAsk { cursor: None, limit })?;

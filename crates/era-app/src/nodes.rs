@@ -177,7 +177,6 @@ pub async fn remove_domain(
     Ok(())
 }
 
-/// A node by its name.
 fn find(state: &Snapshot, name: &str) -> Result<NodeId, AppError> {
     let found = state.cluster().nodes().find(|node| node.name.as_str() == name);
     found.map(|node| node.id).ok_or_else(|| {

@@ -143,7 +143,6 @@ pub fn versions(
     Ok(paging::page(some.collect(), size, |one: &PolicyVersion| one.version.to_string()))
 }
 
-/// One version of a policy.
 pub fn version(services: &Services, name: String, version: u32) -> Result<PolicyVersion, AppError> {
     let all = wire::policy_versions(&services.driver.snapshot(), &wire::name("name", &name)?)?;
     let found = all.into_iter().find(|one| one.version == version);

@@ -8,7 +8,6 @@ use era_core::refusal::QuotaScope;
 use era_core::resources::{Round, parse_mib, parse_milli, show_decimal, show_mib, show_milli};
 use era_core::units::{Span, UserId};
 
-/// A quota as the core has it.
 pub fn read(quota: &QuotaView) -> Result<core::Quota, BadField> {
     fn milli(field: &str, text: Option<&str>) -> Result<Option<u64>, BadField> {
         let read = |text| parse_milli(field, text).map(u64::from);

@@ -90,7 +90,6 @@ fn most(asked: &QuoteAsk) -> Option<Money> {
     asked.most.map(wire::money)
 }
 
-/// Gives up a hold.
 pub async fn drop_hold(services: &Services, caller: &Caller, id: u64) -> Result<(), AppError> {
     let command = Command::DropHold { hold: HoldId(id), by: caller.actor() };
     done(services.driver.ask(command, None).await?)

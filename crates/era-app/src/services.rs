@@ -43,7 +43,6 @@ pub struct Parts {
 }
 
 impl Services {
-    /// Services of these parts.
     pub fn new(parts: Parts) -> Services {
         Services(Arc::new(parts))
     }

@@ -81,7 +81,6 @@ impl FromFiles {
     }
 }
 
-/// A tree as a note has it.
 fn noted(tree: Option<&str>) -> Result<Option<ContentHash>, Unstaged> {
     let no_tree = |_| Unstaged::ForGood("its note names something that is no tree".to_owned());
     tree.map(|tree| tree.parse()).transpose().map_err(no_tree)

@@ -119,7 +119,6 @@ pub struct Launch {
     pub node: NodeId,
     /// What that node is called.
     pub node_name: String,
-    /// Which of its GPUs.
     pub gpus: Vec<u8>,
     /// What it may use.
     pub each: Resources,
@@ -244,7 +243,6 @@ pub enum ExecutorReport {
         at: Time,
         /// Its code; 128 and the signal's number where a signal ended it.
         code: i32,
-        /// What ended it.
         ending: Ending,
     },
     /// A task is gone through no fault of its own, and certainly runs no more.

@@ -21,7 +21,6 @@ impl fmt::Debug for TaskSecrets {
 }
 
 impl TaskSecrets {
-    /// With their values.
     pub fn new(values: BTreeMap<String, String>) -> TaskSecrets {
         TaskSecrets(values.into_iter().map(|(name, value)| (name, Some(value))).collect())
     }
@@ -51,7 +50,6 @@ impl TaskSecrets {
         self.0.keys()
     }
 
-    /// Those that have values.
     pub fn values(&self) -> impl Iterator<Item = (&String, &String)> {
         self.0.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)))
     }

@@ -14,7 +14,6 @@ pub type Attaching<'a> = Pin<Box<dyn Future<Output = Result<Attached, NoTerminal
 /// misses some of it.
 #[derive(Debug)]
 pub struct Attached {
-    /// What is typed.
     pub typed: mpsc::Sender<Typed>,
     /// What is shown, beginning with the last of what was shown before.
     pub shown: mpsc::Receiver<Shown>,

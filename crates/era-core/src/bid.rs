@@ -321,7 +321,6 @@ impl Request {
 }
 
 impl Bid {
-    /// A bid of a single request.
     pub fn single(user: UserId, request: Request, value: Money) -> Bid {
         Bid { user, one_of: vec![Alternative { all_of: vec![request] }], value: Value::Flat(value) }
     }

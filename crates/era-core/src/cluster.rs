@@ -251,7 +251,6 @@ impl Cluster {
         })
     }
 
-    /// The nodes of a pool.
     pub fn nodes_of<'a>(&'a self, pool: &'a Name) -> impl Iterator<Item = &'a Arc<Node>> {
         self.nodes.values().filter(move |n| n.pool == *pool)
     }
@@ -318,7 +317,6 @@ impl Cluster {
         Ok(ids)
     }
 
-    /// Takes a node out.
     pub fn remove_node(&mut self, id: NodeId) {
         self.nodes.remove(&id);
         self.mark_nodes();

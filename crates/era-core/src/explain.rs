@@ -29,7 +29,6 @@ const DEPTH: usize = 64;
 pub enum Explanation {
     /// It has a promise, or runs on one.
     Promised {
-        /// The start that was told.
         start: Time,
         /// The end that was promised.
         finish: Time,
@@ -65,7 +64,6 @@ pub struct Estimate {
     pub latest: Time,
 }
 
-/// Explains a job.
 pub fn explain(state: &State, id: JobId) -> Result<Explanation, Refusal> {
     let job = state.job(id)?;
     if let Some(ended) = &job.ended {

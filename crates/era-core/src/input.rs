@@ -47,7 +47,6 @@ pub enum Command {
         /// Makes a repetition harmless.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         key: Option<Name>,
-        /// What is bid.
         bid: Bid,
     },
     /// A hold is given up.
@@ -62,7 +61,6 @@ pub enum Command {
     },
     /// All that is left of an array is given up.
     CancelArray {
-        /// Any of its jobs.
         job: JobId,
         by: Actor,
     },
@@ -103,7 +101,6 @@ pub enum Command {
     /// A task is over.
     Exited {
         task: TaskId,
-        /// With this code.
         code: i32,
         /// When, as its executor knows it: the word may come much later, or before time goes on
         /// after the scheduler was away. It counts from the launch of its attempt until the end of
@@ -281,7 +278,6 @@ pub struct NewJob {
     /// The owner's own ranking of his jobs.
     #[serde(default)]
     pub priority: i32,
-    /// On which terms.
     pub terms: Terms,
     /// How many of its kind, where it is more than one: for a queue only.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -13,7 +13,7 @@ use crate::bid::{Attributes, Bid, Request};
 use crate::calendar::Seat;
 use crate::outlook::JobOutlook;
 use crate::resources::Resources;
-use crate::units::{GroupId, HoldId, JobId, Money, Name, NodeId, Span, Time, Title, UserId};
+use crate::units::{GroupId, HoldId, JobId, Money, Name, Span, Time, Title, UserId};
 
 /// One replica of one attempt: what an executor starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -58,7 +58,6 @@ pub struct Job {
     /// When the last of what it had to wait for was over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<Time>,
-    /// On which it runs.
     #[serde(rename = "deal")]
     pub terms: JobTerms,
     /// What it came after, and what was predicted of it.
@@ -128,7 +127,6 @@ pub enum JobTerms {
 /// The terms of a reservation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Promise {
-    /// What was bid.
     pub bid: Bid,
     /// Which alternative was accepted.
     pub alternative: u8,
@@ -438,10 +436,7 @@ pub enum StopReason {
     /// Its node is drained.
     Drained,
     /// One of its tasks failed.
-    Failed {
-        /// With this code.
-        code: i32,
-    },
+    Failed { code: i32 },
 }
 
 impl Attempt {
@@ -737,12 +732,6 @@ impl Part {
         self.run()?.gone_by()
     }
 
-    /// The nodes that its plan uses, growth included.
-    pub fn uses_node(&self, node: NodeId) -> bool {
-        let planned = self.plan().into_iter().chain(self.next()).flat_map(|p| &p.seats);
-        planned.chain(self.extras().iter().map(|e| &e.seat)).any(|s| s.node == node)
-    }
-
     /// GPU thousandths times milliseconds received until `now`; core thousandths where no GPU was
     /// asked for.
     pub fn attained(&self, now: Time) -> u64 {
@@ -888,13 +877,11 @@ pub struct Hold {
     pub id: HoldId,
     /// The group that its user was in.
     pub group: GroupId,
-    /// What was bid.
     pub bid: Bid,
     /// Which alternative fits.
     pub alternative: u8,
     /// A plan and a price for each request.
     pub parts: Vec<(Plan, Money)>,
-    /// When it expires.
     pub expires: Time,
     /// The requests on whose seats preemptible work was told to give way.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]

@@ -111,9 +111,7 @@ pub enum PostingReason {
 /// One movement of credits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Posting {
-    /// The account that gives.
     pub from: Account,
-    /// The account that gets.
     pub to: Account,
     /// More than zero, and at most [`Money::MOST`].
     pub amount: Money,

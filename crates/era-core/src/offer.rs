@@ -25,7 +25,6 @@ pub struct Quote {
 /// What one request would get.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartQuote {
-    /// In which pool.
     pub pool: Name,
     pub start: Time,
     pub finish: Time,

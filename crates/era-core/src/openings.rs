@@ -49,7 +49,6 @@ impl BySlot {
         BySlot { first, slot, counts: vec![0; boundaries] }
     }
 
-    /// The start with this index.
     pub(crate) fn start(&self, index: usize) -> Time {
         Time(self.first.0 + index as i64 * self.slot.0)
     }

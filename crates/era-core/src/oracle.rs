@@ -26,7 +26,6 @@ pub enum OracleAnswer {
         /// For how much.
         price: Money,
         start: Time,
-        /// In which pool.
         pool: Name,
     },
     /// There is room, but the best start costs more than it is worth.
@@ -351,7 +350,6 @@ struct Free<'a> {
 }
 
 impl<'a> Free<'a> {
-    /// All of a node.
     fn all(node: &'a Node) -> Free<'a> {
         Free {
             node,

@@ -65,7 +65,6 @@ pub enum Effect {
     Launch {
         task: TaskId,
         node: NodeId,
-        /// Which of its GPUs.
         gpus: Vec<u8>,
         each: Resources,
         /// How many replicas its gang has.

@@ -70,7 +70,6 @@ pub struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// The gang at a start.
     pub fn gang(&self, start: Time) -> Gang<'a> {
         Gang {
             request: self.request,

@@ -123,44 +123,28 @@ impl Usage {
         }
     }
 
-    /// Counts use in the period that holds `at`.
-    pub fn charge_hours(
+    /// Counts use and spending in the period that holds `at`.
+    pub fn charge(
         &mut self,
         user: UserId,
         group: GroupId,
         at: Time,
         unit_ms: PerResource<u128>,
+        money: Money,
     ) {
-        self.tally(user, group, at, |used| {
-            used.unit_ms = each(used.unit_ms, unit_ms, u128::saturating_add);
-        });
+        self.tally(user, group, at, unit_ms, money, u128::saturating_add);
     }
 
-    /// Takes back use that was counted in the period that holds `at`, never below zero.
-    pub fn refund_hours(
+    /// Takes back what was counted in the period that holds `at`, never below zero.
+    pub fn refund(
         &mut self,
         user: UserId,
         group: GroupId,
         at: Time,
         unit_ms: PerResource<u128>,
+        money: Money,
     ) {
-        self.tally(user, group, at, |used| {
-            used.unit_ms = each(used.unit_ms, unit_ms, u128::saturating_sub);
-        });
-    }
-
-    /// Counts spending in the period that holds `at`.
-    pub fn spend(&mut self, user: UserId, group: GroupId, at: Time, money: Money) {
-        self.tally(user, group, at, |used| {
-            used.micro_credits = used.micro_credits.saturating_add(micro(money));
-        });
-    }
-
-    /// Takes back spending that was counted in the period that holds `at`, never below zero.
-    pub fn unspend(&mut self, user: UserId, group: GroupId, at: Time, money: Money) {
-        self.tally(user, group, at, |used| {
-            used.micro_credits = used.micro_credits.saturating_sub(micro(money));
-        });
+        self.tally(user, group, at, unit_ms, money, u128::saturating_sub);
     }
 
     /// Whether so much more use and spending in the period that holds `at` stays in the user's
@@ -302,13 +286,23 @@ impl Usage {
         debug_assert!(was_held, "{scope} gives back {units:?} that it does not hold");
     }
 
-    fn tally(&mut self, user: UserId, group: GroupId, at: Time, count: impl Fn(&mut PeriodUsage)) {
+    // Totals saturate: at the top every limit is exceeded anyway, at the bottom nothing is used.
+    fn tally(
+        &mut self,
+        user: UserId,
+        group: GroupId,
+        at: Time,
+        unit_ms: PerResource<u128>,
+        money: Money,
+        count: fn(u128, u128) -> u128,
+    ) {
         let index = self.period.index(at);
         for scope in scopes(user, group) {
             self.change(scope, |book| {
                 let periods = Arc::make_mut(&mut book.used);
                 let used = periods.entry(index).or_default();
-                count(used);
+                used.unit_ms = [0, 1, 2].map(|r| count(used.unit_ms[r], unit_ms[r]));
+                used.micro_credits = count(used.micro_credits, micro(money));
                 if *used == PeriodUsage::default() {
                     periods.remove(&index);
                 }
@@ -346,13 +340,9 @@ fn scopes(user: UserId, group: GroupId) -> [QuotaScope; 2] {
     [QuotaScope::User(user), QuotaScope::Group(group)]
 }
 
-// Totals saturate: at the top every limit is exceeded anyway, at the bottom nothing is used.
-fn each(
-    totals: PerResource<u128>,
-    by: PerResource<u128>,
-    apply: fn(u128, u128) -> u128,
-) -> PerResource<u128> {
-    std::array::from_fn(|resource| apply(totals[resource], by[resource]))
+/// Units times milliseconds.
+pub(crate) fn unit_ms(units: &PerResource<u64>, ms: i64) -> PerResource<u128> {
+    units.map(|u| u128::from(u) * u128::from(ms.max(0).unsigned_abs()))
 }
 
 // The ledger posts no amount below zero; one would count as nothing.

@@ -187,7 +187,6 @@ impl WaitingJobs {
         std::iter::successors(Some(place), later)
     }
 
-    /// The next of a kind after a place.
     pub(crate) fn next_alike(&self, kind: &Kind, after: Place) -> Option<Place> {
         self.kinds.get(kind)?.from(after.next())
     }

@@ -38,7 +38,6 @@ impl Default for Pace {
 pub struct Conduct {
     /// How long it runs, all attempts that count taken together, before it exits by itself.
     pub work: Span,
-    /// With which code.
     pub code: i32,
     /// What it reports after how much work.
     pub reports: Vec<(Span, JobReport)>,

@@ -29,7 +29,6 @@ pub fn name(text: &str) -> Name {
 pub struct SiteBuilder {
     /// The rules of scheduling.
     pub settings: Settings,
-    /// The rules of the market.
     pub market: MarketRules,
     pub pools: Vec<Pool>,
     pub domains: Vec<Domain>,

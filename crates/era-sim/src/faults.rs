@@ -119,7 +119,6 @@ impl Faults {
         ((limit_s as f64 * self.misjudged.powf(exponent)).round() as i64).max(1)
     }
 
-    /// The trace with its bursts.
     pub fn with_bursts(&self, mut trace: Trace) -> Trace {
         let last = trace.jobs.last().map_or(0, |job| job.submit_s);
         let mut draws = self.draws(Purpose::Bursts, 0);

@@ -48,7 +48,6 @@ pub(crate) fn delivered(job: &TraceJob, ran: &JobRun) -> Option<i64> {
     job.value.filter(|_| job.deadline_s.is_none_or(|deadline_s| end_s <= deadline_s))
 }
 
-/// Measures a run.
 pub fn measure(trace: &Trace, setup: &Setup, run: &TraceRun) -> RunFigures {
     let mut waits = Vec::with_capacity(run.jobs.len());
     let mut jcts = Vec::with_capacity(run.jobs.len());
@@ -154,7 +153,6 @@ pub enum Parties {
 }
 
 impl Parties {
-    /// Those of a trace.
     pub fn of(trace: &Trace) -> Parties {
         if trace.groups.is_empty() && !trace.users.is_empty() {
             Parties::Users

@@ -4,7 +4,6 @@
 pub struct Seeded(u64);
 
 impl Seeded {
-    /// From a seed.
     pub fn new(seed: u64) -> Seeded {
         Seeded(seed)
     }

@@ -122,7 +122,6 @@ impl Lease {
         self.generation.generation()
     }
 
-    /// Of which role.
     pub fn role(&self) -> LeaseRole {
         self.role
     }
@@ -218,7 +217,6 @@ impl Lease {
     }
 }
 
-/// Who has the lease of a role.
 async fn row(database: &Database, role: LeaseRole) -> Result<Leader, StoreError> {
     let now = database.dialect().now_ms();
     let sql =

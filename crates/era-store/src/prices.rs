@@ -31,7 +31,6 @@ pub struct Prices {
 const COLUMNS: &str = "at, cpu, memory, gpu, promised_cpu, promised_memory, promised_gpu";
 
 impl Prices {
-    /// Those of this database.
     pub fn new(database: Database) -> Prices {
         Prices { database }
     }

@@ -36,7 +36,6 @@ impl Client {
         self.get(&format!("/tokens{}", query(page)))
     }
 
-    /// Makes a token.
     pub fn make_token(&self, token: &NewToken) -> Result<TokenMade, ClientError> {
         self.post("/tokens", token)
     }
@@ -94,7 +93,6 @@ impl Client {
         self.get(&format!("/groups{}", query(filter)))
     }
 
-    /// Makes a group.
     pub fn make_group(&self, group: &NewGroup) -> Result<GroupView, ClientError> {
         self.post("/groups", group)
     }
@@ -117,12 +115,10 @@ impl Client {
         self.get(&format!("/webhooks{}", query(page)))
     }
 
-    /// Makes a webhook.
     pub fn make_webhook(&self, webhook: &NewWebhook) -> Result<WebhookMade, ClientError> {
         self.post("/webhooks", webhook)
     }
 
-    /// Takes a webhook away.
     pub fn remove_webhook(&self, id: u64) -> Result<(), ClientError> {
         self.delete(&format!("/webhooks/{id}"))
     }
@@ -137,7 +133,6 @@ impl Client {
         self.put(&format!("/secrets/{}", encode(name)), secret)
     }
 
-    /// Takes a secret away.
     pub fn remove_secret(&self, name: &str) -> Result<(), ClientError> {
         self.delete(&format!("/secrets/{}", encode(name)))
     }
@@ -147,7 +142,6 @@ impl Client {
         self.get(&format!("/images{}", query(page)))
     }
 
-    /// Publishes an image.
     pub fn publish_image(&self, image: &NewImage) -> Result<Image, ClientError> {
         self.post("/images", image)
     }

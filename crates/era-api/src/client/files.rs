@@ -81,7 +81,6 @@ impl Client {
         self.get(&format!("/data{}", query(filter)))
     }
 
-    /// A data set.
     pub fn data_set(&self, owner: &str, name: &str) -> Result<DataSetView, ClientError> {
         self.get(&data_path(owner, name))
     }
@@ -101,7 +100,6 @@ impl Client {
         self.patch(&data_path(owner, name), edit)
     }
 
-    /// Removes a data set.
     pub fn remove_data_set(&self, owner: &str, name: &str) -> Result<(), ClientError> {
         self.delete(&data_path(owner, name))
     }

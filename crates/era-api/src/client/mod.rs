@@ -17,7 +17,6 @@ mod path;
 mod queues;
 mod reports;
 mod settings;
-mod sse;
 mod stream;
 mod terminal;
 mod tls;
@@ -31,7 +30,6 @@ use ureq::config::Config;
 
 pub use cluster::TimeRange;
 pub use error::ClientError;
-pub use events::EventStream;
 pub use path::{encode, query};
 pub use reports::ServerHealth;
 pub use stream::{ItemStream, LogStream, MetricStream};

@@ -25,7 +25,6 @@ pub struct Terminal {
 /// What came from a terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FromTerminal {
-    /// It is to be shown.
     Shown(Vec<u8>),
     /// The task is over; nothing follows.
     End(TerminalEnd),

@@ -93,7 +93,6 @@ impl RemoteFile {
         }
     }
 
-    /// A file that is kept of a job.
     pub fn of_job(job: u64, kept: JobFolder, file: &OutputFile) -> RemoteFile {
         RemoteFile {
             from: kept_path(job, kept, &file.path),

@@ -68,22 +68,18 @@ impl AccountDirectory {
         Ok(directory)
     }
 
-    /// A user by number.
     pub fn user(&self, id: UserId) -> Option<&Arc<UserEntry>> {
         self.users.get(&id)
     }
 
-    /// A user by name.
     pub fn user_named(&self, name: &str) -> Option<&Arc<UserEntry>> {
         self.users.get(self.user_names.get(name)?)
     }
 
-    /// A group by number.
     pub fn group(&self, id: GroupId) -> Option<&Arc<GroupEntry>> {
         self.groups.get(&id)
     }
 
-    /// A group by name.
     pub fn group_named(&self, name: &str) -> Option<&Arc<GroupEntry>> {
         self.groups.get(self.group_names.get(name)?)
     }

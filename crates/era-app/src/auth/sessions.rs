@@ -185,7 +185,6 @@ impl Auth {
         self.tokens.of_user(user, self.now_ms())
     }
 
-    /// Ends a token.
     pub async fn end(&self, live: &LiveToken) -> Result<(), StoreError> {
         self.rows.remove_token(&live.id).await?;
         self.tokens.remove(live);

@@ -18,7 +18,6 @@ const DIGITS: usize = 64;
 /// How many of them are its public name.
 const ID_DIGITS: usize = 12;
 
-/// The hash of a token.
 pub type TokenHash = [u8; 32];
 
 /// A token that is live.
@@ -92,7 +91,6 @@ pub fn recognise(token: &str) -> Option<(String, TokenHash)> {
     plain.then(|| (format!("{PREFIX}{}", &digits[..ID_DIGITS]), hash()))
 }
 
-/// Scopes as bits.
 pub fn bits(scopes: &[Scope]) -> u8 {
     scopes.iter().fold(0, |bits, scope| bits | 1 << (*scope as u8))
 }

@@ -32,7 +32,6 @@ const LAB_NEWS_APART: Duration = Duration::from_millis(500);
 /// How long after the start this begins, so that a start is not made slower.
 const FIRST: Duration = Duration::from_secs(30);
 
-/// Whose part of it.
 pub enum BackgroundWork {
     /// Of whoever leads.
     Scheduler {

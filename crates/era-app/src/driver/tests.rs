@@ -6,15 +6,14 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use era_core::accounts::{Group, User};
-use era_core::bid::{Constraints, Request, Shape, Window};
-use era_core::cluster::{Pool, Rates};
+use era_core::bid::{Request, Shape, Window};
+use era_core::cluster::Pool;
 use era_core::input::{NewJob, NewNode, Terms};
 use era_core::job::QueueTerms;
 use era_core::queue::{PolicyRule, Queue};
-use era_core::quota::Quota;
 use era_core::resources::{Capacity, Resources};
 use era_core::settings::Settings;
-use era_core::units::{GroupId, JobId, Milli, Money, Name, Span, Time, UserId};
+use era_core::units::{GroupId, JobId, Money, Name, Span, Time, UserId};
 use era_core::{Command, Effect, Reply, State};
 use era_drive::Engine;
 use era_store::{Store, StoreError};
@@ -54,62 +53,26 @@ pub(crate) fn name(text: &str) -> Name {
 
 /// What a site needs before the first job: a pool with a node of four cores, a queue, a user.
 pub(crate) fn site_commands() -> Vec<Command> {
-    let pool = Pool {
-        name: name("default"),
-        rates: Rates::default(),
-        closed_share: Milli(0),
-        level_caps: Default::default(),
-    };
-    let node = NewNode {
-        name: name("n1"),
-        pool: name("default"),
-        capacity: Capacity { cpu: 4000, memory: 8192, ..Capacity::default() },
-        labels: Default::default(),
-        rack: None,
-        domain: None,
-    };
-    let group = Group { id: GroupId(1), level: 0, quota: Quota::UNLIMITED };
-    let user = User {
-        id: UserId(1),
-        group: GroupId(1),
-        level: 0,
-        group_admin: false,
-        quota: Quota::UNLIMITED,
-    };
+    let capacity = Capacity { cpu: 4000, memory: 8192, ..Capacity::default() };
+    let node = NewNode::new(name("n1"), name("default"), capacity);
     vec![
-        Command::PutPool { pool },
+        Command::PutPool { pool: Pool::new(name("default")) },
         Command::Join { nodes: vec![node] },
         Command::PublishPolicy { name: name("fifo"), rule: PolicyRule::Fifo },
         Command::PutQueue { queue: Queue::new(name("default"), name("fifo")) },
-        Command::PutGroup { group },
-        Command::PutUser { user },
+        Command::PutGroup { group: Group::new(GroupId(1)) },
+        Command::PutUser { user: User::new(UserId(1), GroupId(1)) },
         Command::Grant { user: UserId(1), amount: Money::credits(1_000_000) },
     ]
 }
 
 /// A job for the queue that takes a core for at most a minute.
 pub(crate) fn job(key: Option<&str>, earliest: Time) -> Command {
-    let request = Request {
-        shape: Shape::gang(1),
-        each: Resources { cpu: 1000, memory: 64, ..Resources::default() },
-        duration: Span::from_min(1),
-        window: Window { earliest, deadline: Time::LATEST },
-        constraints: Constraints::default(),
-        after: Vec::new(),
-    };
-    let queue = QueueTerms { queue: name("default"), preemptible: false, release_when_idle: false };
-    Command::Submit {
-        key: key.map(name),
-        job: NewJob {
-            user: UserId(1),
-            name: None,
-            attributes: Default::default(),
-            priority: 0,
-            array: None,
-            after: Vec::new(),
-            terms: Terms::Queue { request, queue },
-        },
-    }
+    let each = Resources { cpu: 1000, memory: 64, ..Resources::default() };
+    let window = Window { earliest, deadline: Time::LATEST };
+    let request = Request::new(Shape::gang(1), each, Span::from_min(1), window);
+    let terms = Terms::Queue { request, queue: QueueTerms::new(name("default")) };
+    Command::Submit { key: key.map(name), job: NewJob::new(UserId(1), terms) }
 }
 
 pub(crate) async fn start(folder: &Path, clock: Arc<dyn Clock>) -> (Store, Driver, Releases) {

@@ -90,7 +90,6 @@ pub struct FeedEvent {
     pub place: (u64, u32),
     /// Whose job it is about.
     pub account: Option<UserId>,
-    /// Of which group.
     pub team: Option<GroupId>,
     /// Whether what everybody may look at is no longer as it was.
     pub changes_cluster: bool,

@@ -19,7 +19,6 @@ impl NameIndex {
         NameIndex { nodes, accounts, simulated: BTreeSet::new() }
     }
 
-    /// Those of the tables.
     pub async fn load(tables: &Tables) -> Result<NameIndex, StoreError> {
         let (nodes, accounts) = (tables.node_names().await?, tables.account_names().await?);
         Ok(NameIndex { nodes, accounts, simulated: tables.simulated_nodes().await? })

@@ -10,7 +10,6 @@ use era_core::units::Time;
 use super::NameIndex;
 use super::particulars::{NODES_MAX, nodes};
 
-/// An event in a sentence.
 pub(super) fn sentence(event: &Event, names: &NameIndex) -> String {
     event.sentence(|fact| written(fact, names))
 }

@@ -22,7 +22,6 @@ pub trait FileOwners: Send + Sync {
     /// Most bytes that an account may keep; unlimited where nothing is said.
     fn storage_quota(&self, user: UserId) -> DirectoryAnswer<'_, Option<u64>>;
 
-    /// Whose job it is.
     fn job_owner(&self, job: JobId) -> DirectoryAnswer<'_, Option<UserId>>;
 }
 

@@ -36,7 +36,6 @@ pub struct Service {
 }
 
 impl Service {
-    /// A service of these.
     pub fn new(files: Files, directory: Arc<dyn FileOwners>) -> Service {
         Service { files, directory }
     }

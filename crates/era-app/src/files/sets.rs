@@ -14,7 +14,6 @@ use super::{Service, limit, next, wire};
 use crate::auth::Caller;
 use crate::error::{AppError, Kind};
 
-/// A data set by the names of its owner and its own.
 pub fn key(owner: &str, name: &str) -> DataSetKey {
     DataSetKey { owner: owner.to_owned(), name: name.to_owned() }
 }

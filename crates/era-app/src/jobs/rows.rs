@@ -87,7 +87,6 @@ pub fn count_query(filter: &JobCountFilter, visible: VisibleJobs) -> Result<JobQ
     Ok(JobQuery { states, account: filter.user.clone(), ..JobQuery::all(visible, 0) })
 }
 
-/// What was counted.
 pub fn counts(found: &BTreeMap<JobState, Count>) -> JobCounts {
     let all = || found.iter();
     JobCounts {

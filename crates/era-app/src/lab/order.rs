@@ -26,7 +26,6 @@ const TEXT_MAX: usize = 2_000;
 #[error("{what}: {problem}")]
 pub struct BadAsk {
     pub what: &'static str,
-    /// What is wrong with it.
     pub problem: Wrong,
 }
 

@@ -115,7 +115,6 @@ impl Specs {
         Specs { journal, secrets, staging, folder, limits, kept: Mutex::default(), turns }
     }
 
-    /// The folder of a job.
     pub(super) fn folder(&self, job: JobId) -> PathBuf {
         job.folder(&self.folder)
     }

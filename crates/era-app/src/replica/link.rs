@@ -141,7 +141,6 @@ async fn within<T>(time: Duration, work: impl Future<Output = io::Result<T>>) ->
     tokio::time::timeout(time, work).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
-/// A value as a line.
 pub(super) fn line<T: Serialize>(value: &T) -> io::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(value)?;
     line.push(b'\n');

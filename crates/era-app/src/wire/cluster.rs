@@ -154,7 +154,6 @@ pub fn pool(state: &State, pool: &Pool) -> wire::PoolView {
     }
 }
 
-/// A pool that is to be put.
 pub fn pool_put(given: &wire::PoolView) -> Result<Pool, BadField> {
     let cap = |(level, share): (&u8, &f64)| Ok((*level, milli("level_caps", *share)?));
     Ok(Pool {
@@ -181,7 +180,6 @@ pub fn domain(state: &State, domain: &Domain) -> wire::DomainView {
     }
 }
 
-/// A domain that is to be put.
 pub fn domain_put(given: &wire::DomainView) -> Result<Domain, BadField> {
     let share = milli("keep_share", given.keep_share)?;
     let keep = NodeReservation {

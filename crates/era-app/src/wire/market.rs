@@ -15,7 +15,6 @@ use era_store::prices::PriceRow;
 use super::cluster::is_held;
 use super::{BadField, Wrong, credits, fraction, milli, name, stamp};
 
-/// The rules of the market.
 pub fn mechanism(rules: &MarketRules) -> wire::MechanismView {
     let (density, low, high) = match &rules.mechanism {
         MechanismChoice::BasicEcon => (None, None, None),

@@ -34,7 +34,6 @@ pub fn queue(state: &State, queue: &Queue) -> wire::QueueView {
     }
 }
 
-/// A queue that is to be put.
 pub fn queue_put(given: &wire::QueueView) -> Result<Queue, BadField> {
     let gpus_max = match given.gpus_max {
         Some(gpus) => Some(u64::from(milli("gpus_max", gpus)?.0)),
@@ -93,7 +92,6 @@ pub fn waiter(job: &Job, user: String) -> wire::WaiterAbout {
     }
 }
 
-/// What a policy says.
 pub fn rule(rule: &PolicyRule) -> wire::Rule {
     let plain = |order: &str| wire::Rule { order: order.into(), formula: None, limits: Vec::new() };
     match rule {

@@ -23,7 +23,6 @@ const SPANS: [&str; 12] = [
     "period",
     "remember",
 ];
-/// Ratios.
 const RATIOS: [&str; 3] = ["refund_unused", "refund_broken", "queue_density"];
 /// Longest length of time that can be written.
 const SECONDS_MAX: f64 = 1e10;

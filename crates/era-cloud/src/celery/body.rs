@@ -55,7 +55,6 @@ pub enum BadBody {
 }
 
 impl BodyFormat {
-    /// The format of a content type.
     pub fn of(content_type: &str) -> Result<BodyFormat, BadBody> {
         // `application/json; charset=utf-8` is JSON too.
         let plain = content_type.split(';').next().unwrap_or_default().trim();
@@ -93,7 +92,6 @@ impl BodyFormat {
         }
     }
 
-    /// Reads a body.
     pub fn read(self, bytes: &[u8]) -> Result<Value, BadBody> {
         if bytes.len() > BODY_BYTES_MAX {
             return Err(BadBody::TooLong(bytes.len()));
@@ -117,7 +115,6 @@ impl BodyFormat {
         }
     }
 
-    /// Writes a body.
     pub fn write(self, value: &Value) -> Result<Vec<u8>, BadBody> {
         let failed = |why: String| BadBody::Malformed(self.name(), why);
         let bytes = match self {

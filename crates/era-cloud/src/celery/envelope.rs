@@ -166,7 +166,6 @@ impl Envelope {
         u8::try_from(asked.clamp(0, i64::from(super::queue::PRIORITY_MAX))).unwrap_or(0)
     }
 
-    /// The key by which it was routed.
     pub fn routing_key(&self) -> &str {
         self.properties.delivery_info.routing_key.as_deref().unwrap_or_default()
     }

@@ -37,7 +37,6 @@ const AGAIN: Duration = Duration::from_millis(300);
 /// What the executor needs to know.
 #[derive(Clone)]
 pub struct CeleryOptions {
-    /// Where Redis is.
     pub address: RedisAddress,
     /// The file that keeps by what this site is known there.
     pub site: PathBuf,
@@ -71,7 +70,6 @@ pub enum CeleryError {
     OtherSite { address: String, ours: String, theirs: String },
 }
 
-/// The executor.
 pub struct CeleryExecutor {
     shared: Arc<Shared>,
     says: mpsc::UnboundedSender<ExecutorCommand>,

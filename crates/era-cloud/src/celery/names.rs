@@ -104,7 +104,6 @@ pub fn is_site(text: &str) -> bool {
 pub struct RedisAddress {
     /// As a client of Redis reads it.
     pub url: String,
-    /// Which database of it.
     pub database: i64,
     /// How long a task may run without its worker being heard of.
     pub lease: Duration,

@@ -18,7 +18,6 @@ pub const LOST: &str = "TaskLost";
 pub struct TaskOutcome {
     /// Its code; 128 and the signal's number where a signal ended it.
     pub code: i32,
-    /// What ended it.
     pub ending: Ending,
     /// When its first instruction was, if it had one.
     #[serde(default)]

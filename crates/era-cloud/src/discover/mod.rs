@@ -39,11 +39,6 @@ impl Machine {
     }
 }
 
-/// This machine as a node.
-pub fn this_node() -> FoundNode {
-    this_machine().node
-}
-
 /// This machine, looked at now.
 pub fn this_machine() -> Machine {
     let limits = limits::of_this_process(Path::new("/"));

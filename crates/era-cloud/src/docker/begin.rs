@@ -268,7 +268,6 @@ fn unnamed(folder: &Path) -> io::Result<std::fs::File> {
     Ok(file)
 }
 
-/// A file piece by piece.
 fn pieces(file: tokio::fs::File) -> Context {
     const PIECE: usize = 256 << 10;
     let read = futures_util::stream::unfold(Some(file), |file| async move {

@@ -479,7 +479,6 @@ impl DockerEngine {
         }
     }
 
-    /// Removes a volume.
     pub async fn delete_volume(&self, name: &str) -> Result<(), DockerError> {
         let options = None::<bollard::query_parameters::RemoveVolumeOptions>;
         gone(self.api.remove_volume(name, options).await.map_err(self.did("remove a volume")))

@@ -21,7 +21,6 @@ pub enum DockerError {
         engine: String,
         /// What it speaks.
         has: String,
-        /// What is needed.
         needs: &'static str,
     },
     /// It is in a Swarm and cannot give orders there.
@@ -32,7 +31,6 @@ pub enum DockerError {
         engine: String,
         /// What was asked.
         what: String,
-        /// What it answered.
         answer: String,
         /// The status of its answer.
         status: u16,
@@ -45,7 +43,6 @@ pub enum DockerError {
         engine: String,
         /// What was asked.
         what: String,
-        /// What it answered.
         answer: String,
     },
     /// The volume that is to be the data folder is not there.

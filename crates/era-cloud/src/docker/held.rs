@@ -151,7 +151,6 @@ impl Held {
         self.cut_off.get_or_insert(stopped.map_or(lapsed, |stopped| stopped.max(lapsed)));
     }
 
-    /// What is due.
     pub(super) fn due(&self, times: &LeaseTimes, now: Time, instant: Instant) -> Option<Act> {
         if !self.is_live() || matches!(self.phase, Phase::Blocked | Phase::Beginning) {
             return None;

@@ -112,7 +112,6 @@ impl Volume {
 /// What an engine says of an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstanceStatus {
-    /// Which task it is.
     pub task: TaskId,
     /// The engine's id of the node that it is on, once there is one.
     pub node: Option<String>,

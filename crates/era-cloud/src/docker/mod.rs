@@ -70,7 +70,6 @@ const CODE_KEPT: Duration = Duration::from_secs(24 * 3600);
 /// What the executor needs to know.
 #[derive(Clone, Debug)]
 pub struct DockerOptions {
-    /// Where the engine is.
     pub address: EngineAddress,
     /// The data folder, below which are the jobs' own.
     pub data: PathBuf,

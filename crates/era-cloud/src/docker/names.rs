@@ -79,7 +79,6 @@ pub(super) fn rank_name(rank: u32) -> String {
     format!("rank-{rank}")
 }
 
-/// The labels of a task.
 pub(super) fn labels(site: &SiteId, task: TaskId) -> HashMap<String, String> {
     [
         (SITE, site.0.clone()),

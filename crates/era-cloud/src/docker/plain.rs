@@ -10,7 +10,6 @@ use bollard::models::{
 
 use super::instance::{EngineNode, Instance, Mounted, Volume};
 
-/// The container that an instance is.
 pub(super) fn container(instance: &Instance) -> ContainerCreateBody {
     let networking = instance.network.as_ref().map(|(network, alias)| {
         let aliases = Some(vec![alias.clone()]);

@@ -26,7 +26,6 @@ pub struct Amounts {
 }
 
 impl Amounts {
-    /// What a launch says.
     pub fn of(launch: &Launch) -> Amounts {
         Amounts {
             cpu_milli: launch.each.cpu,

@@ -28,7 +28,6 @@ pub struct LogEntry {
     pub at: Time,
     /// Which request of the job's bid.
     pub part: u16,
-    /// Of which attempt.
     pub attempt: u32,
     /// Of which replica.
     pub rank: u32,
@@ -43,7 +42,6 @@ pub struct LogEntry {
 /// Which tasks' logs are read. Every field narrows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Only {
-    /// Of this attempt.
     pub attempt: Option<u32>,
     /// Of this replica.
     pub rank: Option<u32>,

@@ -18,7 +18,6 @@ const VALUES_MAX: usize = 4096;
 /// Longest tag that is read.
 const TAG_BYTES_MAX: usize = 1024;
 
-/// The scalars of an event.
 pub(super) fn scalars(event: &[u8]) -> Vec<Scalar> {
     let (mut wall_time_s, mut step, mut summaries) = (0.0, 0, Vec::new());
     for (number, value) in Fields(event) {

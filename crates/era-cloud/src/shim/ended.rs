@@ -78,7 +78,6 @@ impl EndedTasks {
         Ok(EndedTasks { path, file, ends, stale: 0, lines: Vec::new() })
     }
 
-    /// Keeps an end.
     pub(super) fn keep(&mut self, task: TaskId, end: End) {
         super::protocol::put(&mut self.lines, &EndedLine::Ended { task, end: &end });
         self.ends.insert(task, end);

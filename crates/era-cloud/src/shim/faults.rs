@@ -41,9 +41,7 @@ pub(super) fn is_the_machines(error: &io::Error) -> bool {
 pub(super) enum Next {
     /// It is tried again, not before this.
     Again(Instant),
-    /// It is lost.
     Lost,
-    /// It has failed.
     Failed,
 }
 

@@ -566,7 +566,6 @@ impl Keeper {
         }
     }
 
-    /// All of the task.
     fn task_processes(&mut self) -> io::Result<Vec<tree::Process>> {
         match &mut self.follower {
             Some(follower) => follower.look(),
@@ -618,7 +617,6 @@ enum Reaped {
     Childless,
     /// There are some, and all of them run.
     Running,
-    /// One has ended.
     Ended(Pid, WaitStatus),
 }
 

@@ -29,7 +29,6 @@ pub(super) struct KeptTask {
     pub(super) started: Option<(Time, Span)>,
     /// Why it is being ended.
     pub(super) doom: Option<Ending>,
-    /// When it was killed.
     pub(super) killed: Option<Instant>,
     /// How often its slot had run out of memory before.
     pub(super) oom_kills_before: u64,

@@ -67,7 +67,6 @@ pub struct Places {
 }
 
 impl Places {
-    /// Those of a launch.
     pub fn of(launch: &Launch) -> Places {
         let task = launch.task;
         let name = format!("p{}-a{}-r{}", task.part, task.attempt, task.rank);

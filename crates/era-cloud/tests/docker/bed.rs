@@ -61,7 +61,6 @@ impl Drop for Namespace {
     }
 }
 
-/// A daemon.
 pub(crate) struct Daemon {
     pub(crate) namespace: Namespace,
     pub(crate) folder: PathBuf,
@@ -71,7 +70,6 @@ pub(crate) struct Daemon {
 }
 
 impl Daemon {
-    /// Starts one in a namespace.
     pub(crate) fn start(namespace: Namespace, more: &[&str]) -> Result<Daemon, String> {
         Daemon::start_with(namespace, more, None)
     }

@@ -216,7 +216,6 @@ async fn an_image_comes_to_a_node_of_a_swarm_before_the_start_and_nothing_in_it_
     assert_eq!(events("start").expect("told"), "", "and never ran");
 }
 
-/// A launch with a Dockerfile of its own.
 fn with_dockerfile(bed: &Bed, job: u64, dockerfile: &Path, script: &str) -> Launch {
     let mut launch = bed.launch(job, script);
     let spec = Arc::make_mut(&mut launch.spec);

@@ -14,7 +14,6 @@ use super::node::{NodeCalendar, mask_of};
 use super::profile::{GPU0, Profile};
 use crate::units::{Span, Time};
 
-/// Slots in a leaf.
 const LEAF_SLOTS: i64 = 16;
 /// Rows below that one row covers.
 const FAN: usize = 4;

@@ -34,7 +34,6 @@ pub struct Market {
 }
 
 impl Market {
-    /// A market by these rules.
     pub fn new(rules: MarketRules, forecast: Arc<Forecast>) -> Market {
         let mechanism = rules.build();
         Market { rules, forecast, mechanism }

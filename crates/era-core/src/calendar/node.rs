@@ -20,7 +20,6 @@ pub enum BookingHolder {
         job: JobId,
         /// Which request of its bid.
         part: u16,
-        /// Which attempt at it.
         attempt: u32,
         rank: u32,
     },
@@ -213,7 +212,6 @@ impl NodeCalendar {
         &self.bookings
     }
 
-    /// Adds a booking.
     pub fn add(&mut self, booking: Booking) {
         self.layer_mut(booking.layer).add(booking.from, booking.to, &booking.take);
         let key = (booking.from, booking.holder);

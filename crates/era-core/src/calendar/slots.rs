@@ -151,7 +151,6 @@ impl Slots {
         time.0.div_euclid(self.len.0)
     }
 
-    /// When a slot starts.
     pub fn start_of(&self, slot: i64) -> Time {
         Time(slot * self.len.0)
     }
@@ -383,7 +382,6 @@ impl Slots {
         Some(Milli(self.chunks[index].columns[resource as usize].density[i]))
     }
 
-    /// What is promised of a resource in a slot.
     pub fn promised(&self, resource: Resource, slot: i64) -> u64 {
         let Some((index, i)) = self.locate(slot) else { return 0 };
         self.chunks[index].columns[resource as usize].promised[i]

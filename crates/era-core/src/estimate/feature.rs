@@ -31,7 +31,6 @@ pub enum Feature {
     Stated,
     /// Hour of the day.
     Hour,
-    /// Hour of the week.
     WeekHour,
     /// The owner's own ranking.
     Priority,

@@ -134,14 +134,12 @@ impl Estimates {
         }
     }
 
-    /// The class that a job is in.
     pub fn class_of(&self, job: &Job) -> Option<&ServiceClass> {
         let last = self.service.len().checked_sub(1)?;
         let expected = log2_s(self.ranked(job));
         self.service.get(self.service.partition_point(|class| class.up_to < expected).min(last))
     }
 
-    /// The ratio of a user.
     pub fn of(&self, user: UserId) -> Ratio {
         self.users.get(&user).copied().unwrap_or(Ratio::STATED)
     }

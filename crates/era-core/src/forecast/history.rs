@@ -93,18 +93,10 @@ pub struct Wanted {
 pub enum BadHistory {
     /// The slot is too short or too long.
     #[error("a slot of {given} is out of range: give 1s to 1h")]
-    Slot {
-        /// What was given.
-        given: Span,
-    },
+    Slot { given: Span },
     /// A span is negative or too long.
     #[error("a {what} of {given} is out of range: give more than 0s and at most {most}")]
-    Span {
-        what: &'static str,
-        /// What was given.
-        given: Span,
-        most: Span,
-    },
+    Span { what: &'static str, given: Span, most: Span },
     /// The cycle is no whole number of slots.
     #[error("a cycle of {cycle} is no multiple of the slot of {slot}")]
     Cycle {
@@ -117,12 +109,7 @@ pub enum BadHistory {
     Times { from: Time, to: Time },
     /// A pool is larger than any.
     #[error("pool {pool} has {given} of {resource}: at most {CAPACITY_MAX}")]
-    Capacity {
-        pool: Name,
-        resource: Resource,
-        /// What was given.
-        given: u64,
-    },
+    Capacity { pool: Name, resource: Resource, given: u64 },
     /// Too much for one run.
     #[error("{given} {what} are too many: at most {most}; use longer slots or less history")]
     TooMany { what: &'static str, given: usize, most: usize },

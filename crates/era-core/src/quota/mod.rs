@@ -69,7 +69,6 @@ pub enum Dimension {
 }
 
 impl Dimension {
-    /// How many there are.
     pub const COUNT: usize = 7;
 
     /// All of them; the order in which they are summed and refused.

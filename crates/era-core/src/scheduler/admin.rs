@@ -156,7 +156,7 @@ impl Step<'_> {
             |job: &&Arc<Job>| job.parts.iter().any(|part| matches!(part.coming(), Some((_, true))));
         let jobs = self.state.jobs.values().filter(cleared).map(|job| job.id);
         for id in jobs.collect::<Vec<_>>() {
-            self.state.edit(id, |job| {
+            self.edit_job(id, |job| {
                 let coming = job.parts.iter_mut().filter_map(Part::coming_mut);
                 coming.for_each(|(_, cleared)| *cleared = false);
             });
@@ -195,7 +195,7 @@ impl Step<'_> {
         for job in jobs {
             let prediction = self.prediction(&job);
             if prediction != job.outlook.prediction {
-                self.state.edit(job.id, |job| job.outlook.prediction = prediction);
+                self.edit_job(job.id, |job| job.outlook.prediction = prediction);
             }
         }
         self.changed("estimates", None);

@@ -4,19 +4,20 @@
 use std::sync::Arc;
 
 use super::Step;
-use super::submit::{check_queue_request, unit_ms};
+use super::submit::check_queue_request;
 use crate::accounts::Actor;
 use crate::bid::{DURATION_MAX, Request};
 use crate::cluster::Purpose;
 use crate::event::Event;
 use crate::job::{Attempt, Job, JobTerms, Outcome, Overrun, Plan, Stop, StopReason, TaskId};
-use crate::ledger::{Account, Posting, PostingReason};
+use crate::ledger::Account;
 use crate::market::Weights;
 use crate::output::Effect;
 use crate::refusal::Refusal;
 use crate::search::Search;
 use crate::starts::Starts;
 use crate::units::{JobId, Money, Name, Span, Time};
+use crate::usage::unit_ms;
 
 impl Step<'_> {
     /// The job, if `by` may touch it: its owner, an administrator of its group, or of the house.
@@ -192,12 +193,6 @@ impl Step<'_> {
         let Some(Attempt { plan, tasks, .. }) = part.run() else { return };
         // Growth was booked until the old end; it may grow again at the next pass.
         self.stop_extras_now(id, index);
-        let (from, escrow) = (Account::Wallet(job.user), Account::Escrow(id));
-        let posting = Posting { from, to: escrow, amount: price, reason: PostingReason::Extension };
-        self.post(Some(id), posting);
-        self.state.usage.spend(job.user, job.group, job.submitted, price);
-        let hours = unit_ms(&part.request.units(), span.0);
-        self.state.usage.charge_hours(job.user, job.group, job.submitted, hours);
         let to = plan.to + span;
         self.edit_run(id, index, |run| {
             run.escrow = Money(run.escrow.0 + price.0);
@@ -259,7 +254,7 @@ impl Step<'_> {
         }
         let request = limit.map(|limit| self.limited(&job, limit)).transpose()?;
         self.events.push(Event::Edited { job: id });
-        self.state.edit(id, |job| {
+        self.edit_job(id, |job| {
             if let (JobTerms::Queue(terms), Some(name)) = (&mut job.terms, queue) {
                 terms.queue = name;
             }

@@ -19,7 +19,6 @@ enum Before {
     Open,
     /// It may still end, though not in success any more.
     Spoiled,
-    /// It has succeeded.
     Succeeded,
     /// It has ended otherwise.
     Failed,
@@ -122,7 +121,7 @@ impl Step<'_> {
     /// Takes something off what a job waits for; names the job if that was the last.
     fn no_longer_waits_for(&mut self, id: JobId, of: JobId) -> Option<JobId> {
         let now = self.state.now;
-        let is_ready = self.state.edit(id, |job| {
+        let is_ready = self.edit_job(id, |job| {
             job.after.retain(|after| after.job != of);
             if job.after.is_empty() {
                 job.ready = Some(now);

@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 
 use super::Step;
-use super::submit::unit_ms;
 use super::tasks::{gpu_list, stop_of};
 use crate::bid::{REPLICAS_MAX, Topology};
 use crate::calendar::{PoolCalendar, Seat};
@@ -17,6 +16,7 @@ use crate::ledger::Account;
 use crate::output::Effect;
 use crate::placement::Gang;
 use crate::units::{JobId, NodeId, Time};
+use crate::usage::unit_ms;
 
 impl Step<'_> {
     /// Lets every elastic job grow into what is free, oldest first.
@@ -69,7 +69,9 @@ impl Step<'_> {
             }
         };
         let units = request.each.units(1);
-        let Ok(cost) = self.queue_price(&plan.pool, &units, plan.to.since(now)) else { return };
+        let Ok(cost) = self.state.queue_price(&plan.pool, &units, plan.to.since(now)) else {
+            return;
+        };
         let mut grown = Vec::new();
         for seat in seats {
             let affordable = self.state.ledger.balance(Account::Wallet(job.user)) >= cost;
@@ -80,7 +82,6 @@ impl Step<'_> {
             if !affordable || !in_quota {
                 break;
             }
-            self.escrow(&job, cost, &units, plan.to.since(now));
             let rank = self.edit_run(id, index, |run| {
                 let rank = (run.plan.seats.len() as u32).saturating_add(run.grown);
                 run.grown = run.grown.saturating_add(1);

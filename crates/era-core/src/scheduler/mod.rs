@@ -16,13 +16,13 @@ mod estimate;
 mod follow;
 mod forget;
 mod grow;
+mod learned;
 mod nodes;
 mod order;
 mod pass;
 mod preempt;
 mod rank;
 mod replan;
-mod settle;
 mod submit;
 mod tasks;
 
@@ -38,10 +38,11 @@ pub(crate) use rank::{free_now, ranked, ranked_by};
 use crate::event::Event;
 use crate::input::{Command, Input};
 use crate::job::{Attempt, Job, Part, TaskId};
+use crate::ledger::Posting;
 use crate::offer::Declined;
 use crate::output::{Effect, Output, Reply};
 use crate::refusal::Refusal;
-use crate::state::State;
+use crate::state::{Ending, Settlement, State};
 use crate::timer::Timer;
 use crate::units::{JobId, Name, Time};
 
@@ -211,6 +212,30 @@ impl<'a> Step<'a> {
         self.state.jobs.get(&id)?.parts.get(index)
     }
 
+    /// Changes a job, and with it every book in which it stands. Whatever of it the change takes
+    /// out ends now.
+    fn edit_job<T>(&mut self, id: JobId, change: impl FnOnce(&mut Job) -> T) -> Option<T> {
+        let ending = Ending { at: self.state.now, how: Settlement::Used };
+        self.end_by(id, ending, change)
+    }
+
+    /// The same, where what the change takes out ends otherwise.
+    fn end_by<T>(
+        &mut self,
+        id: JobId,
+        ending: Ending,
+        change: impl FnOnce(&mut Job) -> T,
+    ) -> Option<T> {
+        let (result, postings) = self.state.edit(id, ending, change)?;
+        self.posted(id, postings);
+        Some(result)
+    }
+
+    fn posted(&mut self, id: JobId, postings: Vec<Posting>) {
+        let posted = postings.into_iter().map(|posting| Event::Posted { job: Some(id), posting });
+        self.events.extend(posted);
+    }
+
     /// Changes a part of a job, and with it every book in which it stands.
     fn edit_part<T>(
         &mut self,
@@ -218,7 +243,7 @@ impl<'a> Step<'a> {
         index: usize,
         change: impl FnOnce(&mut Part) -> T,
     ) -> Option<T> {
-        self.state.edit(id, |job| change(&mut job.parts[index]))
+        self.edit_job(id, |job| change(&mut job.parts[index]))
     }
 
     /// Changes the attempt at a part that is under way.

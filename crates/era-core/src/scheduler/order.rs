@@ -73,7 +73,6 @@ pub(super) struct Order<'a> {
     left: Vec<u32>,
     /// The next of each kind that has had a turn, and others that may come now.
     next: BinaryHeap<Reverse<Turn>>,
-    /// The one whose turn it is.
     given: Option<Turn>,
     unseen: Unseen,
 }

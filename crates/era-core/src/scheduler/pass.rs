@@ -29,6 +29,7 @@ use crate::resources::{PerResource, Resource};
 use crate::settings::Backfill;
 use crate::state::{Running, State};
 use crate::units::{JobId, Milli, Money, Span, Time};
+use crate::usage::unit_ms;
 use crate::waiting::ArrayBook;
 
 impl Step<'_> {
@@ -188,8 +189,7 @@ impl Step<'_> {
     fn start_queued(&mut self, job: &Job, plan: Plan) {
         let (now, units) = (self.state.now, job.first_part().request.units());
         let span = plan.to.since(plan.from);
-        let Ok(cost) = self.queue_price(&plan.pool, &units, span) else { return };
-        self.escrow(job, cost, &units, span);
+        let Ok(cost) = self.state.queue_price(&plan.pool, &units, span) else { return };
         let turn = self.begin_turn(job);
         self.edit_part(job.id, 0, |part| {
             if let Some(turn) = turn {
@@ -408,14 +408,13 @@ pub(super) fn share_left(
 
 /// The hours that are set aside for a job when it starts.
 pub(super) fn unpaid_hours(job: &Job) -> PerResource<u128> {
-    super::submit::unit_ms(&job.first_part().request.units(), job.first_part().remaining().0)
+    unit_ms(&job.first_part().request.units(), job.first_part().remaining().0)
 }
 
 /// What is set aside for a job that starts by this plan, if its owner has as much and may spend it.
 pub(super) fn affordable(state: &State, job: &Job, plan: &Plan) -> Option<Money> {
-    let rates = state.cluster.pool(&plan.pool).ok()?.rates;
     let (units, span) = (job.first_part().request.units(), plan.to.since(plan.from));
-    let cost = fixed_price(&rates, &units, span.0, state.settings.queue_density)?;
+    let cost = state.queue_price(&plan.pool, &units, span).ok()?;
     let balance = state.ledger.balance(Account::Wallet(job.user));
     let spend = state.usage.check_period(&state.accounts, job.user, state.now, [0; 3], cost);
     (balance >= cost && spend.is_ok()).then_some(cost)

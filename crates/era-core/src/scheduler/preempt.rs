@@ -17,7 +17,6 @@ use super::pass::{admission, affordable, limits, running_of, share_left, unpaid_
 use super::rank::rank_jobs;
 use crate::calendar::{BookingHolder, Calendar};
 use crate::job::{Job, Part, Plan, PreemptionCount, StopReason};
-use crate::ledger::{Account, Posting, PostingReason};
 use crate::queue::Queue;
 use crate::reason::WaitReason;
 use crate::state::{State, layer_of};
@@ -221,13 +220,7 @@ impl<'a> Paper<'a> {
         let Some((plan, cost)) = self.place(job) else { return false };
         self.seat(job, &plan);
         self.count(job, Some(&plan), true);
-        let (from, to) = (Account::Wallet(job.user), Account::Escrow(job.id));
-        let posting = Posting { from, to, amount: cost, reason: PostingReason::QueueEscrow };
-        // What costs nothing cannot be posted, and need not be.
-        let _ = self.state.ledger.post(self.state.now, Some(job.id), posting);
-        let (now, hours) = (self.state.now, unpaid_hours(job));
-        self.state.usage.spend(job.user, job.group, now, cost);
-        self.state.usage.charge_hours(job.user, job.group, now, hours);
+        self.state.pay_run(job, unpaid_hours(job), cost);
         self.users.insert(job.user);
         self.groups.insert(job.group);
         self.claims.insert(job.id, plan);

@@ -11,15 +11,14 @@ use crate::estimate::feature::Subject;
 use crate::event::Event;
 use crate::input::{Array, NewJob, Terms};
 use crate::job::{Hold, Job, JobTerms, Member, Part, Plan, Promise, QueueTerms};
-use crate::ledger::{Account, Posting, PostingReason};
+use crate::ledger::Account;
 use crate::offer::{Declined, Quote};
 use crate::output::Reply;
 use crate::quote::{Decision, Move, counter_offers, decide, within};
 use crate::refusal::Refusal;
-use crate::resources::PerResource;
 use crate::state::UsedKey;
 use crate::units::{HoldId, JobId, Money, Name, Time, UserId};
-use crate::usage::Usage;
+use crate::usage::{Usage, unit_ms};
 use crate::waiting::ArrayBook;
 
 /// Most jobs that may be in the state at a time.
@@ -186,36 +185,19 @@ impl Step<'_> {
         let plans: Vec<Plan> = parts.iter().map(|(plan, _)| plan.clone()).collect();
         let quote = Quote::of(alternative, &parts);
         for ((plan, price), request) in parts.into_iter().zip(requests) {
-            self.charge(&job, &request, &plan, price);
             job.parts.push(Part::booked(request, plan, price));
         }
-        let price = quote.price;
-        self.events.push(Event::Promised { job: id, user, price, parts: plans });
         let starts_now: Vec<u16> = (0..job.parts.len() as u16)
             .filter(|i| job.parts[usize::from(*i)].plan().is_some_and(|p| p.from <= now))
             .collect();
-        self.state.add_job(job);
+        let postings = self.state.add_job(job);
+        self.posted(id, postings);
+        let price = quote.price;
+        self.events.push(Event::Promised { job: id, user, price, parts: plans });
         for part in starts_now {
             self.start_promise(id, part);
         }
         Reply::Accepted { job: id, quote: Some(quote), count: 1 }
-    }
-
-    /// Takes the price of a part into escrow.
-    fn charge(&mut self, job: &Job, request: &Request, plan: &Plan, price: Money) {
-        let now = self.state.now;
-        self.post(
-            Some(job.id),
-            Posting {
-                from: Account::Wallet(job.user),
-                to: Account::Escrow(job.id),
-                amount: price,
-                reason: PostingReason::Charge,
-            },
-        );
-        self.state.usage.spend(job.user, job.group, now, price);
-        let hours = unit_ms(&request.units(), plan.to.since(plan.from).0);
-        self.state.usage.charge_hours(job.user, job.group, now, hours);
     }
 
     fn make_hold(&mut self, bid: Bid) -> Result<Reply, Declined> {
@@ -356,11 +338,6 @@ pub(super) fn check_queue_request(
     }
     state.cluster.check_request(&state.eligibility(request, user, Purpose::Queue))?;
     Usage::check_size(&state.accounts, user, request.units())
-}
-
-/// Units times milliseconds.
-pub(super) fn unit_ms(units: &PerResource<u64>, ms: i64) -> PerResource<u128> {
-    units.map(|u| u128::from(u) * u128::from(ms.max(0).unsigned_abs()))
 }
 
 /// FNV-1a of the canonical serialisation: tells a repeated request from another one under the

@@ -2,7 +2,6 @@
 
 use super::Step;
 use super::replan::{Effort, broken_by};
-use super::settle::Settlement;
 use crate::calendar::BookingHolder;
 use crate::event::Event;
 use crate::input::Threshold;
@@ -11,6 +10,7 @@ use crate::job::{
     TaskId,
 };
 use crate::output::{Effect, Notification, Reply};
+use crate::state::{Ending, Settlement};
 use crate::units::{JobId, Name, Span, Time};
 
 /// How long after its lease has lapsed a node may be reported as lost: executors look every second
@@ -334,18 +334,11 @@ impl Step<'_> {
         }
     }
 
-    /// Takes a part out of its run, or of its plan that has not begun, and settles it. What goes on
-    /// elsewhere is paid already.
+    /// Takes a part out of its run, or of its plan that has not begun.
     fn close_run(&mut self, id: JobId, index: usize, how: Settlement, then: Phase) {
-        let Some(job) = self.job(id) else { return };
-        let part = &job.parts[index];
-        let end = part.quiet_since(self.state.now);
-        if job.promise().is_none() {
-            self.settle_queue(&job, end);
-        } else if !matches!(then, Phase::Booked(_)) {
-            self.settle_promise(&job, index, how, end);
-        }
-        self.edit_part(id, index, |part| part.leave(end, then));
+        let Some(part) = self.part(id, index) else { return };
+        let at = part.quiet_since(self.state.now);
+        self.end_by(id, Ending { at, how }, |job| job.parts[index].leave(at, then));
     }
 
     /// A part is over. So is the job, if it was the last one or failed. A part whose time is up
@@ -367,7 +360,7 @@ impl Step<'_> {
         self.events.push(Event::PartDone { job: id, part: index as u16 });
         if outcome == Outcome::LimitReached {
             self.give_back_followers(&job, index);
-            self.state.edit(id, |job| job.verdict.get_or_insert(Outcome::LimitReached).clone());
+            self.edit_job(id, |job| job.verdict.get_or_insert(Outcome::LimitReached).clone());
         }
         let goes_on = matches!(outcome, Outcome::Succeeded | Outcome::LimitReached);
         if !goes_on || self.job(id).is_some_and(|job| job.parts.iter().all(Part::is_done)) {
@@ -402,7 +395,7 @@ impl Step<'_> {
             None => outcome,
         };
         if !job.parts.iter().all(Part::is_done) {
-            self.state.edit(id, |job| job.verdict = Some(outcome.clone()));
+            self.edit_job(id, |job| job.verdict = Some(outcome.clone()));
             (0..job.parts.len()).for_each(|index| self.end_part(id, index, &outcome));
         }
         let Some(job) = self.job(id) else { return };
@@ -417,7 +410,7 @@ impl Step<'_> {
         let notification = if broken { Notification::Broken } else { Notification::Ended };
         self.effects.push(Effect::Notify { user: job.user, job: id, notification });
         self.over.push(id);
-        self.state.edit(id, |job| {
+        self.edit_job(id, |job| {
             job.verdict = None;
             job.ended = Some(JobEnd { at, outcome });
         });
@@ -507,9 +500,10 @@ impl Step<'_> {
         let Some(job) = self.job(id) else { return };
         let Some(run) = job.parts[index].run() else { return };
         let Some(extra) = run.extras.iter().find(|e| e.rank == rank) else { return };
-        self.edit_run(id, index, |run| run.extras.retain(|e| e.rank != rank));
-        let end = gone.clamp(extra.since, run.plan.to.max(self.state.now).max(extra.since));
-        self.settle_extra(&job, index, &run.plan, extra, end);
+        self.end_by(id, Ending { at: gone, how: Settlement::Used }, |job| {
+            let run = job.parts[index].run_mut();
+            run.into_iter().for_each(|run| run.extras.retain(|e| e.rank != rank));
+        });
         // Whoever was told to go is no longer counted.
         if extra.stop_until.is_none() && !run.is_stopping() {
             self.tell_size(id, index);

@@ -1,6 +1,7 @@
 //! The books of what jobs and holds take: the bookings on the calendar, the units that are promised
 //! in its prices and under the caps of levels, what users and groups hold under their quotas, and
-//! with them the timers and the lists of who waits and who runs.
+//! with them the timers and the lists of who waits and who runs. What jobs pay is in
+//! [`charges`](super::charges).
 //!
 //! What a job takes follows from the job alone. [`State::edit`] is the only way to change one: it
 //! compares what the job takes now with what it took before, and writes the difference into every
@@ -10,12 +11,15 @@
 use std::sync::Arc;
 
 use super::State;
+use super::charges::{Ending, Settlement};
+use super::differences::differences;
 use crate::bid::Request;
 use crate::calendar::{BookingHolder, Layer, Seat};
 use crate::job::{Hold, Job, JobTerms, Part, Plan, Task, each_of};
+use crate::ledger::{Posting, PostingReason};
 use crate::resources::PerResource;
 use crate::timer::{Timer, timers_of, timers_of_hold};
-use crate::units::{GroupId, HoldId, JobId, Name, Time, UserId};
+use crate::units::{GroupId, HoldId, JobId, Money, Name, Time, UserId};
 
 /// A booking on the calendar that a job or a hold gives rise to.
 #[derive(Clone, Copy, PartialEq)]
@@ -214,58 +218,36 @@ fn came_free(before: &Job, after: &Job) -> bool {
     })
 }
 
-/// What is in one of two lists and not in the other. Both are in the same order.
-fn differences<T: PartialEq + Copy>(
-    before: impl Iterator<Item = T>,
-    after: impl Iterator<Item = T>,
-    order: impl Fn(&T, &T) -> std::cmp::Ordering,
-) -> (Vec<T>, Vec<T>) {
-    let (mut gone, mut new) = (Vec::new(), Vec::new());
-    let (mut before, mut after) = (before.peekable(), after.peekable());
-    while let (Some(was), Some(is)) = (before.peek().copied(), after.peek().copied()) {
-        let order = order(&was, &is);
-        if order.is_le() {
-            before.next();
-        }
-        if order.is_ge() {
-            after.next();
-        }
-        if order.is_lt() || (order.is_eq() && was != is) {
-            gone.push(was);
-        }
-        if order.is_gt() || (order.is_eq() && was != is) {
-            new.push(is);
-        }
-    }
-    gone.extend(before);
-    new.extend(after);
-    (gone, new)
-}
-
 impl State {
-    /// Changes a job, and with it every book in which it stands.
-    pub(crate) fn edit<T>(&mut self, id: JobId, change: impl FnOnce(&mut Job) -> T) -> Option<T> {
+    /// Changes a job, and with it every book in which it stands. What it no longer has is over by
+    /// this ending, and is settled. Returns the credits that moved beside what the change returns.
+    pub(crate) fn edit<T>(
+        &mut self,
+        id: JobId,
+        ending: Ending,
+        change: impl FnOnce(&mut Job) -> T,
+    ) -> Option<(T, Vec<Posting>)> {
         let job = self.jobs.get_mut(&id)?;
         let before = job.clone();
         let result = change(Arc::make_mut(job));
         let after = job.clone();
         debug_assert_eq!(after.id, id, "a job keeps its number");
-        self.rebook(Some(&before), Some(&after));
-        Some(result)
+        Some((result, self.rebook(Some(&before), Some(&after), ending)))
     }
 
-    /// Takes in a new job.
-    pub(crate) fn add_job(&mut self, job: Job) {
+    /// Takes in a new job, which pays for what it has been promised.
+    pub(crate) fn add_job(&mut self, job: Job) -> Vec<Posting> {
         let job = Arc::new(job);
         let before = self.jobs.insert(job.id, job.clone());
         debug_assert!(before.is_none(), "{} is there already", job.id);
-        self.rebook(None, Some(&job));
+        self.rebook(None, Some(&job), Ending { at: self.now, how: Settlement::Used })
     }
 
-    /// Forgets a job.
+    /// Forgets a job that has ended, and so has nothing left to settle.
     pub(crate) fn remove_job(&mut self, id: JobId) {
         let before = self.jobs.remove(&id);
-        self.rebook(before.as_ref(), None);
+        debug_assert!(before.as_ref().is_none_or(|job| job.ended.is_some()), "{id} goes on");
+        self.rebook(before.as_ref(), None, Ending { at: self.now, how: Settlement::Used });
     }
 
     /// Changes a hold, and with it every book in which it stands.
@@ -285,7 +267,6 @@ impl State {
         self.rebook_hold(None, Some(&hold));
     }
 
-    /// Takes a hold out.
     pub(crate) fn remove_hold(&mut self, id: HoldId) -> Option<Arc<Hold>> {
         let hold = self.holds.remove(&id)?;
         self.rebook_hold(Some(&hold), None);
@@ -306,15 +287,23 @@ impl State {
     }
 
     /// Writes into every book what a job takes, instead of what it took.
-    fn rebook(&mut self, before: Option<&Arc<Job>>, after: Option<&Arc<Job>>) {
+    fn rebook(
+        &mut self,
+        before: Option<&Arc<Job>>,
+        after: Option<&Arc<Job>>,
+        ending: Ending,
+    ) -> Vec<Posting> {
+        let mut postings = Vec::new();
         let (was, is) = (before.map(|job| &**job), after.map(|job| &**job));
         // All that it takes is its parts'.
         if was.map(|job| &job.parts) != is.map(|job| &job.parts) {
             self.freed |= was.zip(is).is_some_and(|(was, is)| came_free(was, is));
             self.book(was, is);
             self.count_held(was, is);
+            postings = self.pay(was, is, ending);
         }
         self.list_job(before, after);
+        postings
     }
 
     fn rebook_hold(&mut self, before: Option<&Hold>, after: Option<&Hold>) {
@@ -498,6 +487,11 @@ impl State {
         let taken = || std::iter::once(Stretch::of(request, plan));
         self.count_promised(user, std::iter::empty(), taken());
         self.hold_units((user, group), std::iter::empty(), taken());
+    }
+
+    /// Pays for a run of queue work that begins now.
+    pub(crate) fn pay_run(&mut self, job: &Job, hours: PerResource<u128>, cost: Money) {
+        self.set_aside_use(job, self.now, hours, cost, PostingReason::QueueEscrow);
     }
 
     /// Counts a run of queue work by a plan under all limits, or no longer. Its seats are left to

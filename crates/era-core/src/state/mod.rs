@@ -5,11 +5,14 @@
 //! Every map shares structure, so a clone is a snapshot and costs next to nothing.
 
 mod books;
+mod charges;
+mod differences;
 mod lines;
 
 use std::sync::Arc;
 
 pub(crate) use books::layer_of;
+pub(crate) use charges::{Ending, Settlement};
 use imbl::{OrdMap, OrdSet};
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +31,7 @@ use crate::output::Reply;
 use crate::placement::Choice;
 use crate::queue::fair::FairShares;
 use crate::queue::{Policies, PolicyRule, Queue};
+use crate::quota::QuotaPeriod;
 use crate::quota::steps::Steps;
 use crate::refusal::Refusal;
 use crate::resources::{PerResource, Resource};
@@ -288,6 +292,7 @@ impl State {
     pub fn new(settings: Settings, market: MarketRules) -> State {
         let market = Arc::new(Market::new(market, Arc::default()));
         let calendar = Calendar::new(settings.slot, settings.horizon, Time(0), market);
+        let period = QuotaPeriod::new(settings.period).unwrap_or_default();
         let queues = match (Name::new("default"), Name::new("fifo")) {
             (Ok(name), Ok(policy)) => vec![Queue::new(name, policy)],
             _ => Vec::new(),
@@ -299,7 +304,7 @@ impl State {
             cluster: Cluster::default(),
             accounts: Accounts::default(),
             ledger: Ledger::default(),
-            usage: Usage::default(),
+            usage: Usage::new(period),
             jobs: OrdMap::new(),
             arrays: OrdMap::new(),
             holds: OrdMap::new(),

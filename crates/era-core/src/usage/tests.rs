@@ -66,7 +66,7 @@ fn room_counts_what_user_and_group_hold_at_the_same_time() {
 fn who_is_over_a_limit_may_still_ask_for_something_else() {
     let mut usage = Usage::default();
     usage.commit(U, G, Time(0), Time(10), [0, 0, 3000]).unwrap();
-    usage.charge_hours(U, G, Time(0), [0, 0, 9 * HOUR_MS]);
+    usage.charge(U, G, Time(0), [0, 0, 9 * HOUR_MS], Money::ZERO);
     let quota = Quota { hours: [None, None, Some(1)], ..gpus(1000) };
     let accounts = accounts(quota, quota);
     assert!(usage.room(&accounts, U, Time(0), Time(5), [500, 10, 0]).is_ok());
@@ -81,8 +81,8 @@ fn hours_and_credits_are_refused_in_the_numbers_people_use() {
     let shared = Quota { credits: Some(Money::credits(50)), ..Quota::UNLIMITED };
     let accounts = accounts(own, shared);
     let mut usage = Usage::default();
-    usage.charge_hours(U, G, Time(0), [0, 0, 95_500 * HOUR_MS]);
-    usage.spend(OTHER, G, Time(0), Money::credits(45));
+    usage.charge(U, G, Time(0), [0, 0, 95_500 * HOUR_MS], Money::ZERO);
+    usage.charge(OTHER, G, Time(0), [0; 3], Money::credits(45));
     let check = |gpu_ms, money| usage.check_period(&accounts, U, Time(5), [0, 0, gpu_ms], money);
     assert!(check(4_500 * HOUR_MS, Money::credits(5)).is_ok());
     assert_eq!(
@@ -99,11 +99,11 @@ fn hours_and_credits_are_refused_in_the_numbers_people_use() {
 fn a_new_period_starts_at_zero_and_refunds_find_their_own() {
     let mut usage = Usage::new(QuotaPeriod::new(Span(100)).unwrap());
     let scope = QuotaScope::Group(G);
-    usage.charge_hours(U, G, Time(99), [7, 0, 0]);
-    usage.charge_hours(U, G, Time(100), [5, 0, 0]);
-    usage.spend(U, G, Time(100), Money(8));
-    usage.refund_hours(U, G, Time(0), [2, 3, 0]);
-    usage.unspend(U, G, Time(0), Money(8));
+    usage.charge(U, G, Time(99), [7, 0, 0], Money::ZERO);
+    usage.charge(U, G, Time(100), [5, 0, 0], Money::ZERO);
+    usage.charge(U, G, Time(100), [0; 3], Money(8));
+    usage.refund(U, G, Time(0), [2, 3, 0], Money::ZERO);
+    usage.refund(U, G, Time(0), [0; 3], Money(8));
     assert_eq!(usage.used(scope, Time(50)), PeriodUsage { unit_ms: [5, 0, 0], micro_credits: 0 });
     assert_eq!(usage.used(scope, Time(199)), PeriodUsage { unit_ms: [5, 0, 0], micro_credits: 8 });
     assert_eq!(usage.used(scope, Time(200)), PeriodUsage::default());
@@ -114,7 +114,7 @@ fn a_new_period_starts_at_zero_and_refunds_find_their_own() {
 fn only_the_current_and_the_previous_period_are_kept() {
     let mut usage = Usage::new(QuotaPeriod::new(Span(100)).unwrap());
     for at in [50, 150, 250] {
-        usage.charge_hours(U, G, Time(at), [1, 0, 0]);
+        usage.charge(U, G, Time(at), [1, 0, 0], Money::ZERO);
     }
     usage.forget_before(Time(260));
     let used = [50, 150, 250].map(|at| usage.used(QuotaScope::User(U), Time(at)).unit_ms[0]);
@@ -149,7 +149,7 @@ fn a_commitment_that_cannot_be_counted_is_refused_and_changes_nothing() {
 fn another_length_of_period_counts_anew_and_keeps_what_is_held() {
     let mut usage = Usage::default();
     usage.commit(U, G, Time(0), Time(10), [1, 0, 0]).unwrap();
-    usage.spend(U, G, Time(0), Money(5));
+    usage.charge(U, G, Time(0), [0; 3], Money(5));
     let day = QuotaPeriod::new(Span::from_days(1)).unwrap();
     usage.set_period(day);
     assert_eq!(
@@ -188,7 +188,7 @@ fn a_start_is_allowed_once_the_last_blocking_step_is_over() {
 #[test]
 fn totals_of_any_width_are_written_and_read_back() {
     let mut usage = Usage::default();
-    usage.charge_hours(U, G, Time(0), [u128::MAX, 1, 0]);
+    usage.charge(U, G, Time(0), [u128::MAX, 1, 0], Money::ZERO);
     usage.commit(U, G, Time(0), Time::MAX, [1, 0, 0]).unwrap();
     let json = serde_json::to_value(&usage).unwrap();
     assert_eq!(serde_json::from_value::<Usage>(json).unwrap(), usage);

@@ -144,13 +144,7 @@ fn limits_are_checked_for_the_whole_before_anything_changes() {
 #[test]
 fn a_bid_is_for_one_job() {
     let mut bed = Bed::new(1);
-    let bid = crate::bed::bid(gang(1, "gpu=1", 60, (0, 100)));
-    let terms = Terms::Bid {
-        bid,
-        most: None,
-        overrun: era_core::job::Overrun::Stop,
-        release_when_idle: false,
-    };
+    let terms = Terms::bid(crate::bed::bid(gang(1, "gpu=1", 60, (0, 100))));
     let array = Some(Array { count: 2, running_max: None });
     let job = NewJob { array, ..new_job(ALICE, terms) };
     let refusal = bed.refused(Command::Submit { key: None, job });

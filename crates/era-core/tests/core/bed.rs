@@ -5,15 +5,15 @@
 use std::collections::VecDeque;
 
 use era_core::accounts::{Actor, Group, User};
-use era_core::bid::{Bid, Constraints, Request, Shape, Value, Window};
-use era_core::cluster::{Pool, Rates};
+use era_core::bid::{Bid, Request, Shape, Value, Window};
+use era_core::cluster::Pool;
 use era_core::input::{NewJob, NewNode, Terms};
-use era_core::job::{Overrun, QueueTerms, StopReason, TaskId};
+use era_core::job::{QueueTerms, StopReason, TaskId};
 use era_core::market::MarketRules;
 use era_core::quota::Quota;
 use era_core::resources::{Capacity, Gpu, Resources};
 use era_core::settings::Settings;
-use era_core::units::{GroupId, JobId, Milli, Money, Name, NodeId, Span, Time, UserId};
+use era_core::units::{GroupId, JobId, Money, Name, NodeId, Span, Time, UserId};
 use era_core::{Command, Effect, Event, Input, Output, Refusal, Reply, State, check, step};
 
 /// The user of most tests.
@@ -46,14 +46,8 @@ pub fn resources(text: &str) -> Resources {
 
 /// A rigid gang: `count` times `each` for `minutes`, within `[from, to)` minutes.
 pub fn gang(count: u32, each: &str, minutes: i64, (from, to): (i64, i64)) -> Request {
-    Request {
-        shape: Shape::gang(count),
-        each: resources(each),
-        duration: Span::from_min(minutes),
-        window: Window { earliest: min(from), deadline: min(to) },
-        constraints: Constraints::default(),
-        after: Vec::new(),
-    }
+    let window = Window { earliest: min(from), deadline: min(to) };
+    Request::new(Shape::gang(count), resources(each), Span::from_min(minutes), window)
 }
 
 /// A bid of one request by Alice that is worth a lot.
@@ -63,30 +57,14 @@ pub fn bid(request: Request) -> Bid {
 
 /// A node of 8 GPUs, 64 cores and 512 GiB.
 pub fn node(index: usize) -> NewNode {
-    let gpu = Gpu { model: name("h100"), memory: 81_920 };
-    NewNode {
-        name: name(&format!("node{index}")),
-        pool: name("main"),
-        capacity: Capacity {
-            cpu: 64_000,
-            memory: 512 * 1024,
-            gpus: vec![gpu; 8],
-            devices: Default::default(),
-        },
-        labels: Default::default(),
-        rack: None,
-        domain: None,
-    }
+    let gpus = vec![Gpu { model: name("h100"), memory: 81_920 }; 8];
+    let capacity = Capacity { cpu: 64_000, memory: 512 * 1024, gpus, devices: Default::default() };
+    NewNode::new(name(&format!("node{index}")), name("main"), capacity)
 }
 
 /// A pool without a closed part, at the default rates.
 pub fn pool(of: &str) -> Pool {
-    Pool {
-        name: name(of),
-        rates: Rates::default(),
-        closed_share: Milli(0),
-        level_caps: Default::default(),
-    }
+    Pool::new(name(of))
 }
 
 /// The bench.
@@ -180,13 +158,7 @@ impl Bed {
     }
 
     pub fn submit(&mut self, bid: Bid) -> Reply {
-        let terms = Terms::Bid {
-            bid: bid.clone(),
-            most: None,
-            overrun: Overrun::Stop,
-            release_when_idle: false,
-        };
-        self.send(Command::Submit { key: None, job: new_job(bid.user, terms) })
+        self.send(Command::Submit { key: None, job: NewJob::new(bid.user, Terms::bid(bid)) })
     }
 
     /// A bid that must be accepted.
@@ -199,7 +171,7 @@ impl Bed {
 
     /// A job for the default queue that must be accepted.
     pub fn enqueue(&mut self, user: UserId, request: Request, preemptible: bool) -> JobId {
-        let queue = QueueTerms { queue: name("default"), preemptible, release_when_idle: false };
+        let queue = QueueTerms { preemptible, ..QueueTerms::new(name("default")) };
         let terms = Terms::Queue { request, queue };
         match self.send(Command::Submit { key: None, job: new_job(user, terms) }) {
             Reply::Accepted { job, .. } => job,
@@ -274,8 +246,7 @@ impl Bed {
 }
 
 pub fn new_job(user: UserId, terms: Terms) -> NewJob {
-    let (array, after) = (None, Vec::new());
-    NewJob { user, name: None, attributes: Default::default(), priority: 0, terms, array, after }
+    NewJob::new(user, terms)
 }
 
 /// On whose authority tests act.

@@ -30,7 +30,6 @@ fn running(bed: &mut Bed, job: JobId) -> Vec<TaskId> {
     tasks
 }
 
-/// The node of a rank.
 fn node_of(bed: &Bed, job: JobId, rank: usize) -> NodeId {
     n(bed.nodes_of(job)[rank])
 }

@@ -10,7 +10,7 @@ use era_core::forecast::{Curve, Forecast, Series};
 use era_core::market::{MarketRules, MechanismChoice};
 use era_core::queue::formula::Formula;
 use era_core::queue::{PolicyRule, Queue};
-use era_core::quota::Quota;
+use era_core::quota::{Quota, QuotaPeriod};
 use era_core::reason::WaitReason;
 use era_core::refusal::QuotaScope;
 use era_core::settings::{Backfill, Settings};
@@ -89,6 +89,14 @@ fn what_is_held_at_once_stays_within_the_users_and_the_groups_quota() {
     assert_eq!(refusal, group);
     assert_eq!(counter.size.map(|(n, _)| n), None, "one replica cannot be fewer");
     assert_eq!(counter.window.unwrap().start, min(60));
+}
+
+#[test]
+fn a_state_counts_in_the_periods_of_its_settings_from_the_beginning() {
+    let period = Span::from_h(5);
+    let settings = Settings { period, ..Settings::default() };
+    let state = era_core::State::new(settings, MarketRules::default());
+    assert_eq!(Ok(state.usage().period()), QuotaPeriod::new(period));
 }
 
 #[test]

@@ -17,7 +17,6 @@ use era_core::{Command, Effect, Event, Refusal, Reply, explain};
 
 use crate::bed::{ALICE, BOB, Bed, LAB, bid, name, new_job};
 
-/// A node by its number.
 pub fn n(index: u32) -> NodeId {
     NodeId(index)
 }
@@ -48,7 +47,6 @@ pub fn with_bid(bid: Bid, most: Option<Money>, overrun: Overrun, idle: bool) -> 
     new_job(user, Terms::Bid { bid, most, overrun, release_when_idle: idle })
 }
 
-/// A job for a queue.
 pub fn for_queue(user: UserId, request: Request, queue: QueueTerms) -> NewJob {
     new_job(user, Terms::Queue { request, queue })
 }
@@ -80,7 +78,6 @@ impl Bed {
         }
     }
 
-    /// Accepts a hold.
     pub fn accept_hold(&mut self, user: UserId, hold: HoldId) -> Reply {
         let overrun = Overrun::Stop;
         let terms = Terms::Hold { hold, overrun, release_when_idle: false };
@@ -99,7 +96,6 @@ impl Bed {
         self.done(Command::PutQueue { queue });
     }
 
-    /// Changes a setting.
     pub fn set(&mut self, edit: impl FnOnce(&mut Settings)) {
         let mut settings = self.state.settings().clone();
         edit(&mut settings);

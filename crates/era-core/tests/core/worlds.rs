@@ -378,7 +378,6 @@ pub fn some_cases(part: u32) -> ProptestConfig {
     ProptestConfig { cases: (config.cases / part).max(1), ..config }
 }
 
-/// A job with a bid.
 pub fn with_bid(bid: Bid) -> NewJob {
     let user = bid.user;
     let terms = Terms::Bid { bid, most: None, overrun: Overrun::Extend, release_when_idle: false };

@@ -1,14 +1,13 @@
 //! The audit trail, to read.
 
 use axum::Json;
-use axum::extract::State;
 use era_api::Page;
 use era_api::account::{AuditFilter, AuditLine};
 use era_app::audit;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Caller, Failure, Query};
+use super::{Call, Failure, Query};
 use crate::App;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -19,9 +18,8 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 #[utoipa::path(get, path = "/audit", tag = "audit", params(AuditFilter),
     responses((status = 200, body = Page<AuditLine>)))]
 async fn list(
-    State(app): State<App>,
-    caller: Caller,
+    call: Call,
     Query(filter): Query<AuditFilter>,
 ) -> Result<Json<Page<AuditLine>>, Failure> {
-    Ok(Json(audit::list(&app, &caller, filter).await?))
+    Ok(Json(audit::list(&call.app, &call.caller, filter).await?))
 }

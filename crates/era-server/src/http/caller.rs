@@ -5,6 +5,8 @@
 //! WebSocket must come from this very site. What may be done to whose job or data is decided by
 //! whoever handles these, with the questions below.
 
+use std::net::IpAddr;
+
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, header};
@@ -13,8 +15,8 @@ use era_app::auth::token::LiveToken;
 use era_app::auth::{Caller, Session};
 use subtle::ConstantTimeEq;
 
-use super::Failure;
 use super::open_session::OpenSession;
+use super::{Failure, extract};
 use crate::App;
 
 /// The cookie of a session, where all is encrypted.
@@ -108,6 +110,22 @@ impl FromRequestParts<App> for Caller {
             parts.extensions.insert(open);
         }
         Ok(caller)
+    }
+}
+
+/// One call of somebody who is known: what it is made to, who makes it, and from which address.
+pub struct Call {
+    pub app: App,
+    pub caller: Caller,
+    pub from: IpAddr,
+}
+
+impl FromRequestParts<App> for Call {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Call, Failure> {
+        let caller = Caller::from_request_parts(parts, app).await?;
+        Ok(Call { app: app.clone(), caller, from: extract::address(parts) })
     }
 }
 

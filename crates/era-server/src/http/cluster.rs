@@ -1,7 +1,6 @@
 //! Nodes, pools and domains, and who holds what.
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::StatusCode;
 use era_api::cluster::{BookingView, DomainView, NodeEdit, NodeFilter, NodeView, PoolView};
 use era_api::page::NameFilter;
@@ -11,8 +10,8 @@ use serde::Deserialize;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::Caller;
-use super::extract::{Body, ClientAddr, Path, Query};
+use super::Call;
+use super::extract::{Body, Path, Query};
 use super::failure::Failure;
 use crate::App;
 
@@ -29,46 +28,33 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 }
 
 /// Nodes, in the order in which they came, with the jobs that hold each of them and each GPU now.
-#[utoipa::path(
-    get, path = "/nodes", tag = "cluster", params(NodeFilter),
-    responses((status = 200, body = Page<NodeView>))
-)]
+#[utoipa::path(get, path = "/nodes", tag = "cluster", params(NodeFilter),
+    responses((status = 200, body = Page<NodeView>)))]
 async fn nodes(
-    State(app): State<App>,
-    _caller: Caller,
+    call: Call,
     Query(filter): Query<NodeFilter>,
 ) -> Result<Json<Page<NodeView>>, Failure> {
-    Ok(Json(nodes::list(&app, filter)?))
+    Ok(Json(nodes::list(&call.app, filter)?))
 }
 
-#[utoipa::path(
-    get, path = "/nodes/{name}", tag = "cluster",
+#[utoipa::path(get, path = "/nodes/{name}", tag = "cluster",
     params(("name" = String, Path, description = "The node's name")),
-    responses((status = 200, body = NodeView))
-)]
-async fn one_node(
-    State(app): State<App>,
-    _caller: Caller,
-    Path(name): Path<String>,
-) -> Result<Json<NodeView>, Failure> {
-    Ok(Json(nodes::get(&app, &name)?))
+    responses((status = 200, body = NodeView)))]
+async fn one_node(call: Call, Path(name): Path<String>) -> Result<Json<NodeView>, Failure> {
+    Ok(Json(nodes::get(&call.app, &name)?))
 }
 
 /// Cordons, drains, resumes or removes a node, moves it to a domain, announces absences.
-#[utoipa::path(
-    patch, path = "/nodes/{name}", tag = "cluster",
+#[utoipa::path(patch, path = "/nodes/{name}", tag = "cluster",
     params(("name" = String, Path, description = "The node's name")),
     request_body = NodeEdit,
-    responses((status = 204))
-)]
+    responses((status = 204)))]
 async fn edit_node(
-    State(app): State<App>,
-    caller: Caller,
-    from: ClientAddr,
+    call: Call,
     Path(name): Path<String>,
     Body(edit): Body<NodeEdit>,
 ) -> Result<StatusCode, Failure> {
-    nodes::edit(&app, &caller, from.0, &name, &edit).await?;
+    nodes::edit(&call.app, &call.caller, call.from, &name, &edit).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -84,95 +70,71 @@ struct Stretch {
 }
 
 /// What is booked on a node over time.
-#[utoipa::path(
-    get, path = "/nodes/{name}/bookings", tag = "cluster",
+#[utoipa::path(get, path = "/nodes/{name}/bookings", tag = "cluster",
     params(("name" = String, Path, description = "The node's name"), Stretch),
-    responses((status = 200, body = Vec<BookingView>))
-)]
+    responses((status = 200, body = Vec<BookingView>)))]
 async fn bookings(
-    State(app): State<App>,
-    caller: Caller,
+    call: Call,
     Path(name): Path<String>,
     Query(stretch): Query<Stretch>,
 ) -> Result<Json<Vec<BookingView>>, Failure> {
     let Stretch { from, to } = stretch;
-    Ok(Json(nodes::bookings(&app, &caller, &name, from, to)?))
+    Ok(Json(nodes::bookings(&call.app, &call.caller, &name, from, to)?))
 }
 
 /// Pools, by name.
-#[utoipa::path(
-    get, path = "/pools", tag = "cluster", params(NameFilter),
-    responses((status = 200, body = Page<PoolView>))
-)]
+#[utoipa::path(get, path = "/pools", tag = "cluster", params(NameFilter),
+    responses((status = 200, body = Page<PoolView>)))]
 async fn pools(
-    State(app): State<App>,
-    _caller: Caller,
+    call: Call,
     Query(filter): Query<NameFilter>,
 ) -> Result<Json<Page<PoolView>>, Failure> {
-    Ok(Json(nodes::pools(&app, filter)?))
+    Ok(Json(nodes::pools(&call.app, filter)?))
 }
 
 /// Makes or changes a pool.
-#[utoipa::path(
-    put, path = "/pools/{name}", tag = "cluster",
+#[utoipa::path(put, path = "/pools/{name}", tag = "cluster",
     params(("name" = String, Path, description = "The pool's name")),
     request_body = PoolView,
-    responses((status = 204))
-)]
+    responses((status = 204)))]
 async fn put_pool(
-    State(app): State<App>,
-    caller: Caller,
-    from: ClientAddr,
+    call: Call,
     Path(name): Path<String>,
     Body(pool): Body<PoolView>,
 ) -> Result<StatusCode, Failure> {
-    nodes::put_pool(&app, &caller, from.0, &name, pool).await?;
+    nodes::put_pool(&call.app, &call.caller, call.from, &name, pool).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Domains, by name.
-#[utoipa::path(
-    get, path = "/domains", tag = "cluster", params(NameFilter),
-    responses((status = 200, body = Page<DomainView>))
-)]
+#[utoipa::path(get, path = "/domains", tag = "cluster", params(NameFilter),
+    responses((status = 200, body = Page<DomainView>)))]
 async fn domains(
-    State(app): State<App>,
-    _caller: Caller,
+    call: Call,
     Query(filter): Query<NameFilter>,
 ) -> Result<Json<Page<DomainView>>, Failure> {
-    Ok(Json(nodes::domains(&app, filter)?))
+    Ok(Json(nodes::domains(&call.app, filter)?))
 }
 
 /// Makes or changes a domain.
-#[utoipa::path(
-    put, path = "/domains/{name}", tag = "cluster",
+#[utoipa::path(put, path = "/domains/{name}", tag = "cluster",
     params(("name" = String, Path, description = "The domain's name")),
     request_body = DomainView,
-    responses((status = 204))
-)]
+    responses((status = 204)))]
 async fn put_domain(
-    State(app): State<App>,
-    caller: Caller,
-    from: ClientAddr,
+    call: Call,
     Path(name): Path<String>,
     Body(domain): Body<DomainView>,
 ) -> Result<StatusCode, Failure> {
-    nodes::put_domain(&app, &caller, from.0, &name, domain).await?;
+    nodes::put_domain(&call.app, &call.caller, call.from, &name, domain).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Removes an empty domain.
-#[utoipa::path(
-    delete, path = "/domains/{name}", tag = "cluster",
+#[utoipa::path(delete, path = "/domains/{name}", tag = "cluster",
     params(("name" = String, Path, description = "The domain's name")),
-    responses((status = 204))
-)]
-async fn remove_domain(
-    State(app): State<App>,
-    caller: Caller,
-    from: ClientAddr,
-    Path(name): Path<String>,
-) -> Result<StatusCode, Failure> {
-    nodes::remove_domain(&app, &caller, from.0, &name).await?;
+    responses((status = 204)))]
+async fn remove_domain(call: Call, Path(name): Path<String>) -> Result<StatusCode, Failure> {
+    nodes::remove_domain(&call.app, &call.caller, call.from, &name).await?;
     Ok(StatusCode::NO_CONTENT)
 }

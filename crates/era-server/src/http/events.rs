@@ -6,7 +6,6 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::sse::{self, KeepAlive, Sse};
 use axum::{Extension, Json};
@@ -22,7 +21,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::open_session::{OpenSession, Stopping};
-use super::{Caller, Failure, Query, Session};
+use super::{Call, Failure, Query, Session};
 use crate::App;
 
 /// How often an idle stream says that it is alive.
@@ -37,11 +36,10 @@ pub fn routes() -> OpenApiRouter<App> {
     (status = 200, body = Page<EventView>),
 ))]
 async fn list(
-    State(app): State<App>,
-    caller: Caller,
+    call: Call,
     Query(filter): Query<EventFilter>,
 ) -> Result<Json<Page<EventView>>, Failure> {
-    Ok(Json(events::list(&app, &caller, &filter).await?))
+    Ok(Json(events::list(&call.app, &call.caller, &filter).await?))
 }
 
 /// Events that the caller may see, as they happen.
@@ -58,8 +56,7 @@ async fn list(
      description = "`event` is the kind, `id` its place, `data` the event as JSON"),
 ))]
 async fn stream(
-    State(app): State<App>,
-    caller: Caller,
+    call: Call,
     session: Session,
     stopping: Option<Extension<Stopping>>,
     headers: HeaderMap,
@@ -68,8 +65,8 @@ async fn stream(
     let last = headers.get("last-event-id").map(|value| {
         value.to_str().ok().filter(|text| text.len() <= 64).and_then(event_place).ok_or_else(bad)
     });
-    let listener = events::listen(&app, &caller, last.transpose()?)?;
-    let open = OpenSession::new(&app, &session.live, stopping.as_deref())?;
+    let listener = events::listen(&call.app, &call.caller, last.transpose()?)?;
+    let open = OpenSession::new(&call.app, &session.live, stopping.as_deref())?;
     let stream = unfold((listener, open), |(mut listener, open)| async move {
         let message = tokio::select! {
             biased;

@@ -165,9 +165,12 @@ impl<S: Send + Sync> FromRequestParts<S> for ClientAddr {
     type Rejection = std::convert::Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<ClientAddr, Self::Rejection> {
-        let info = parts.extensions.get::<ConnectInfo<SocketAddr>>();
-        // Without a connection there is nobody but this process.
-        let address = info.map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |info| info.0.ip());
-        Ok(ClientAddr(address.to_canonical()))
+        Ok(ClientAddr(address(parts)))
     }
+}
+
+pub(super) fn address(parts: &Parts) -> IpAddr {
+    let info = parts.extensions.get::<ConnectInfo<SocketAddr>>();
+    // Without a connection there is nobody but this process.
+    info.map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |info| info.0.ip()).to_canonical()
 }

@@ -1,7 +1,6 @@
 //! Groups and their quotas.
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::StatusCode;
 use era_api::Page;
 use era_api::account::{GroupView, NewGroup, QuotaView};
@@ -10,7 +9,7 @@ use era_app::groups;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Body, Caller, ClientAddr, Failure, Path, Query};
+use super::{Body, Call, Failure, Path, Query};
 use crate::App;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -21,34 +20,27 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 #[utoipa::path(get, path = "/groups", tag = "groups", params(NameFilter),
     responses((status = 200, body = Page<GroupView>)))]
 async fn list(
-    State(app): State<App>,
-    caller: Caller,
+    call: Call,
     Query(filter): Query<NameFilter>,
 ) -> Result<Json<Page<GroupView>>, Failure> {
-    Ok(Json(groups::list(&app, &caller, filter).await?))
+    Ok(Json(groups::list(&call.app, &call.caller, filter).await?))
 }
 
 /// Make a group. For administrators.
 #[utoipa::path(post, path = "/groups", tag = "groups", request_body = NewGroup,
     responses((status = 201, body = GroupView)))]
 async fn make(
-    State(app): State<App>,
-    caller: Caller,
-    from: ClientAddr,
+    call: Call,
     Body(wanted): Body<NewGroup>,
 ) -> Result<(StatusCode, Json<GroupView>), Failure> {
-    let made = groups::make(&app, &caller, from.0, wanted).await?;
+    let made = groups::make(&call.app, &call.caller, call.from, wanted).await?;
     Ok((StatusCode::CREATED, Json(made)))
 }
 
 #[utoipa::path(get, path = "/groups/{name}", tag = "groups", params(("name" = String, Path)),
     responses((status = 200, body = GroupView)))]
-async fn get(
-    State(app): State<App>,
-    caller: Caller,
-    Path(name): Path<String>,
-) -> Result<Json<GroupView>, Failure> {
-    Ok(Json(groups::get(&app, &caller, &name).await?))
+async fn get(call: Call, Path(name): Path<String>) -> Result<Json<GroupView>, Failure> {
+    Ok(Json(groups::get(&call.app, &call.caller, &name).await?))
 }
 
 /// Set what a group may use. For administrators.
@@ -56,11 +48,9 @@ async fn get(
     params(("name" = String, Path)), request_body = QuotaView,
     responses((status = 200, body = GroupView)))]
 async fn set_quota(
-    State(app): State<App>,
-    caller: Caller,
-    from: ClientAddr,
+    call: Call,
     Path(name): Path<String>,
     Body(wanted): Body<QuotaView>,
 ) -> Result<Json<GroupView>, Failure> {
-    Ok(Json(groups::set_quota(&app, &caller, from.0, &name, wanted).await?))
+    Ok(Json(groups::set_quota(&call.app, &call.caller, call.from, &name, wanted).await?))
 }

@@ -1,7 +1,6 @@
 //! Images that are built and pushed, with their output line by line.
 
 use axum::body::{Body as Answer, Bytes};
-use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use era_api::image::{BuildImage, ImageNews, PushImage};
@@ -11,7 +10,7 @@ use tokio::sync::mpsc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Body, Caller, ClientAddr, Failure};
+use super::{Body, Call, Failure};
 use crate::App;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -23,25 +22,15 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 /// The answer is one JSON object a line, as the engine goes on; the last one says how it ended.
 #[utoipa::path(post, path = "/images/build", tag = "images", request_body = BuildImage,
     responses((status = 200, body = ImageNews, content_type = "application/x-ndjson")))]
-async fn build(
-    State(app): State<App>,
-    caller: Caller,
-    from: ClientAddr,
-    Body(new): Body<BuildImage>,
-) -> Result<Response, Failure> {
-    Ok(streamed(image_builds::build(&app, &caller, from.0, new).await?))
+async fn build(call: Call, Body(new): Body<BuildImage>) -> Result<Response, Failure> {
+    Ok(streamed(image_builds::build(&call.app, &call.caller, call.from, new).await?))
 }
 
 /// Send an image that was built to the registry. Answered as a build is.
 #[utoipa::path(post, path = "/images/push", tag = "images", request_body = PushImage,
     responses((status = 200, body = ImageNews, content_type = "application/x-ndjson")))]
-async fn push(
-    State(app): State<App>,
-    caller: Caller,
-    from: ClientAddr,
-    Body(new): Body<PushImage>,
-) -> Result<Response, Failure> {
-    Ok(streamed(image_builds::push(&app, &caller, from.0, new).await?))
+async fn push(call: Call, Body(new): Body<PushImage>) -> Result<Response, Failure> {
+    Ok(streamed(image_builds::push(&call.app, &call.caller, call.from, new).await?))
 }
 
 /// One JSON object a line, as it comes.

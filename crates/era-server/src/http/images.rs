@@ -1,7 +1,6 @@
 //! The catalogue of images.
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::StatusCode;
 use era_api::Page;
 use era_api::image::{Image, NewImage};
@@ -10,7 +9,7 @@ use era_app::images;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Body, Caller, ClientAddr, Failure, Path, Query};
+use super::{Body, Call, Failure, Path, Query};
 use crate::App;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -20,47 +19,32 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 /// Images by name.
 #[utoipa::path(get, path = "/images", tag = "images", params(NameFilter),
     responses((status = 200, body = Page<Image>)))]
-async fn list(
-    State(app): State<App>,
-    _caller: Caller,
-    Query(filter): Query<NameFilter>,
-) -> Result<Json<Page<Image>>, Failure> {
-    Ok(Json(images::list(&app, filter).await?))
+async fn list(call: Call, Query(filter): Query<NameFilter>) -> Result<Json<Page<Image>>, Failure> {
+    Ok(Json(images::list(&call.app, filter).await?))
 }
 
 /// Publish an image, or another one under a name that is one's own.
 #[utoipa::path(post, path = "/images", tag = "images", request_body = NewImage,
     responses((status = 201, body = Image)))]
 async fn publish(
-    State(app): State<App>,
-    caller: Caller,
-    from: ClientAddr,
+    call: Call,
     Body(new): Body<NewImage>,
 ) -> Result<(StatusCode, Json<Image>), Failure> {
-    let image = images::publish(&app, &caller, from.0, new).await?;
+    let image = images::publish(&call.app, &call.caller, call.from, new).await?;
     Ok((StatusCode::CREATED, Json(image)))
 }
 
 /// One image. Its name may have slashes, which a path writes as `%2F`.
 #[utoipa::path(get, path = "/images/{name}", tag = "images", params(("name" = String, Path)),
     responses((status = 200, body = Image)))]
-async fn get(
-    State(app): State<App>,
-    _caller: Caller,
-    Path(name): Path<String>,
-) -> Result<Json<Image>, Failure> {
-    Ok(Json(images::get(&app, &name).await?))
+async fn get(call: Call, Path(name): Path<String>) -> Result<Json<Image>, Failure> {
+    Ok(Json(images::get(&call.app, &name).await?))
 }
 
 /// Take an image out of the catalogue. For whoever published it, and for administrators.
 #[utoipa::path(delete, path = "/images/{name}", tag = "images", params(("name" = String, Path)),
     responses((status = 204)))]
-async fn remove(
-    State(app): State<App>,
-    caller: Caller,
-    from: ClientAddr,
-    Path(name): Path<String>,
-) -> Result<StatusCode, Failure> {
-    images::remove(&app, &caller, from.0, &name).await?;
+async fn remove(call: Call, Path(name): Path<String>) -> Result<StatusCode, Failure> {
+    images::remove(&call.app, &call.caller, call.from, &name).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,7 +1,6 @@
 //! Jobs, to read: lists, one job, its history, and why it waits.
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use era_api::Page;
@@ -14,7 +13,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::tagged::tagged;
-use super::{Caller, Failure, Path, Query};
+use super::{Call, Failure, Path, Query};
 use crate::App;
 
 pub fn routes() -> OpenApiRouter<App> {
@@ -32,12 +31,11 @@ pub fn routes() -> OpenApiRouter<App> {
     (status = 304, description = "As it was"),
 ))]
 async fn list(
-    State(app): State<App>,
-    caller: Caller,
+    call: Call,
     headers: HeaderMap,
     Query(filter): Query<JobFilter>,
 ) -> Result<Response, Failure> {
-    tagged(&headers, &view::list(&app, &caller, &filter).await?)
+    tagged(&headers, &view::list(&call.app, &call.caller, &filter).await?)
 }
 
 /// How many jobs that the caller may see are in each state: no more than 100,000 are counted.
@@ -45,11 +43,10 @@ async fn list(
     (status = 200, body = JobCounts),
 ))]
 async fn count(
-    State(app): State<App>,
-    caller: Caller,
+    call: Call,
     Query(filter): Query<JobCountFilter>,
 ) -> Result<Json<JobCounts>, Failure> {
-    Ok(Json(view::count(&app, &caller, &filter).await?))
+    Ok(Json(view::count(&call.app, &call.caller, &filter).await?))
 }
 
 /// One job with all that is known of it.
@@ -57,13 +54,8 @@ async fn count(
     (status = 200, body = JobView),
     (status = 304, description = "As it was"),
 ))]
-async fn get(
-    State(app): State<App>,
-    caller: Caller,
-    headers: HeaderMap,
-    Path(id): Path<u64>,
-) -> Result<Response, Failure> {
-    tagged(&headers, &view::get(&app, &caller, id).await?)
+async fn get(call: Call, headers: HeaderMap, Path(id): Path<u64>) -> Result<Response, Failure> {
+    tagged(&headers, &view::get(&call.app, &call.caller, id).await?)
 }
 
 /// What happened to a job, oldest first.
@@ -72,12 +64,11 @@ async fn get(
     (status = 200, body = Page<TimelineLine>),
 ))]
 async fn timeline(
-    State(app): State<App>,
-    caller: Caller,
+    call: Call,
     Path(id): Path<u64>,
     Query(filter): Query<TimelineFilter>,
 ) -> Result<Json<Page<TimelineLine>>, Failure> {
-    Ok(Json(view::timeline(&app, &caller, id, &filter).await?))
+    Ok(Json(view::timeline(&call.app, &call.caller, id, &filter).await?))
 }
 
 /// Why a job waits, or when it will run.
@@ -85,10 +76,6 @@ async fn timeline(
     responses(
     (status = 200, body = ExplanationView),
 ))]
-async fn explain(
-    State(app): State<App>,
-    caller: Caller,
-    Path(id): Path<u64>,
-) -> Result<Json<ExplanationView>, Failure> {
-    Ok(Json(view::explain(&app, &caller, id).await?))
+async fn explain(call: Call, Path(id): Path<u64>) -> Result<Json<ExplanationView>, Failure> {
+    Ok(Json(view::explain(&call.app, &call.caller, id).await?))
 }

@@ -13,10 +13,10 @@ use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::Caller;
 use super::extract::{Body, Path, Query};
 use super::failure::Failure;
 use super::idempotency::Key;
+use super::{Call, Caller};
 use crate::App;
 
 /// The routes that change jobs.
@@ -34,34 +34,29 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 }
 
 /// Hands in a job: a bid with its value, a held quote, or work for a queue.
-#[utoipa::path(
-    post, path = "/jobs", tag = "jobs",
+#[utoipa::path(post, path = "/jobs", tag = "jobs",
     request_body = JobSpec,
-    responses((status = 201, body = Submitted))
-)]
+    responses((status = 201, body = Submitted)))]
 async fn submit_job(
-    State(app): State<App>,
-    caller: Caller,
+    call: Call,
     key: Option<Key>,
     Body(job): Body<JobSpec>,
 ) -> Result<impl IntoResponse, Failure> {
-    let key = key.and_then(|key| key.for_core(caller.user));
-    Ok(created(change::submit(&app, &caller, job, key).await?))
+    let key = key.and_then(|key| key.for_core(call.caller.user));
+    Ok(created(change::submit(&call.app, &call.caller, job, key).await?))
 }
 
 /// What a job would be refused for, field by field, and what its owner leaves open. It may be
 /// unfinished. Nothing is handed in.
-#[utoipa::path(
-    post, path = "/jobs/check", tag = "jobs",
+#[utoipa::path(post, path = "/jobs/check", tag = "jobs",
     request_body = JobSpec,
-    responses((status = 200, body = JobChecked))
-)]
+    responses((status = 200, body = JobChecked)))]
 async fn check(
-    State(app): State<App>,
-    caller: Caller,
+    call: Call,
     Body(draft): Body<serde_json::Map<String, serde_json::Value>>,
 ) -> Result<Json<JobChecked>, Failure> {
-    let CheckedDraft { job, at_most, problems } = submit::check(&app, &caller, draft).await?;
+    let CheckedDraft { job, at_most, problems } =
+        submit::check(&call.app, &call.caller, draft).await?;
     let problems = problems.into_iter().map(|error| *Failure::from(error).0).collect();
     Ok(Json(JobChecked { bid: job.is_bid(), at_most, job, problems }))
 }
@@ -71,19 +66,16 @@ fn created(submitted: Submitted) -> impl IntoResponse {
 }
 
 /// Changes a waiting job.
-#[utoipa::path(
-    patch, path = "/jobs/{id}", tag = "jobs",
+#[utoipa::path(patch, path = "/jobs/{id}", tag = "jobs",
     params(("id" = u64, Path, description = "The job's number")),
     request_body = JobEdit,
-    responses((status = 204))
-)]
+    responses((status = 204)))]
 async fn edit(
-    State(app): State<App>,
-    caller: Caller,
+    call: Call,
     Path(id): Path<u64>,
     Body(edit): Body<JobEdit>,
 ) -> Result<StatusCode, Failure> {
-    change::edit(&app, &caller, id, &edit).await?;
+    change::edit(&call.app, &call.caller, id, &edit).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -97,80 +89,59 @@ struct Extent {
 }
 
 /// Gives up a job, whatever it does, or all of its array.
-#[utoipa::path(
-    post, path = "/jobs/{id}/cancel", tag = "jobs",
+#[utoipa::path(post, path = "/jobs/{id}/cancel", tag = "jobs",
     params(("id" = u64, Path, description = "The job's number"), Extent),
-    responses((status = 204))
-)]
+    responses((status = 204)))]
 async fn cancel(
-    State(app): State<App>,
-    caller: Caller,
+    call: Call,
     Path(id): Path<u64>,
     Query(extent): Query<Extent>,
 ) -> Result<StatusCode, Failure> {
-    change::cancel(&app, &caller, id, extent.array.unwrap_or(false)).await?;
+    change::cancel(&call.app, &call.caller, id, extent.array.unwrap_or(false)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Gives back what is left of a running reservation.
-#[utoipa::path(
-    post, path = "/jobs/{id}/release", tag = "jobs",
+#[utoipa::path(post, path = "/jobs/{id}/release", tag = "jobs",
     params(("id" = u64, Path, description = "The job's number")),
-    responses((status = 204))
-)]
-async fn release(
-    State(app): State<App>,
-    caller: Caller,
-    Path(id): Path<u64>,
-) -> Result<StatusCode, Failure> {
-    change::release(&app, &caller, id).await?;
+    responses((status = 204)))]
+async fn release(call: Call, Path(id): Path<u64>) -> Result<StatusCode, Failure> {
+    change::release(&call.app, &call.caller, id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// What giving up a job would bring back now, or all of its array. Nothing is given up.
-#[utoipa::path(
-    get, path = "/jobs/{id}/refund", tag = "jobs",
+#[utoipa::path(get, path = "/jobs/{id}/refund", tag = "jobs",
     params(("id" = u64, Path, description = "The job's number"), Extent),
-    responses((status = 200, body = Refund))
-)]
+    responses((status = 200, body = Refund)))]
 async fn refund(
-    State(app): State<App>,
-    caller: Caller,
+    call: Call,
     Path(id): Path<u64>,
     Query(extent): Query<Extent>,
 ) -> Result<Json<Refund>, Failure> {
-    Ok(Json(change::refund(&app, &caller, id, extent.array.unwrap_or(false)).await?))
+    Ok(Json(change::refund(&call.app, &call.caller, id, extent.array.unwrap_or(false)).await?))
 }
 
 /// Lets a running reservation last longer, at the market's price.
-#[utoipa::path(
-    post, path = "/jobs/{id}/extend", tag = "jobs",
+#[utoipa::path(post, path = "/jobs/{id}/extend", tag = "jobs",
     params(("id" = u64, Path, description = "The job's number")),
     request_body = Extension,
-    responses((status = 204))
-)]
+    responses((status = 204)))]
 async fn extend(
-    State(app): State<App>,
-    caller: Caller,
+    call: Call,
     Path(id): Path<u64>,
     Body(extend): Body<Extension>,
 ) -> Result<StatusCode, Failure> {
-    change::extend(&app, &caller, id, &extend).await?;
+    change::extend(&call.app, &call.caller, id, &extend).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// A job as it would be handed in again. Nothing is handed in.
-#[utoipa::path(
-    get, path = "/jobs/{id}/again", tag = "jobs",
+#[utoipa::path(get, path = "/jobs/{id}/again", tag = "jobs",
     params(("id" = u64, Path, description = "The job's number")),
-    responses((status = 200, body = Resubmission))
-)]
-async fn as_again(
-    State(app): State<App>,
-    caller: Caller,
-    Path(id): Path<u64>,
-) -> Result<Json<Resubmission>, Failure> {
-    Ok(Json(change::as_again(&app, &caller, id).await?))
+    responses((status = 200, body = Resubmission)))]
+async fn as_again(call: Call, Path(id): Path<u64>) -> Result<Json<Resubmission>, Failure> {
+    Ok(Json(change::as_again(&call.app, &call.caller, id).await?))
 }
 
 /// How a job is handed in again.
@@ -187,11 +158,9 @@ struct Retry {
 }
 
 /// Hands in again what a job was, as a new one of the same owner, which goes on from its checkpoints.
-#[utoipa::path(
-    post, path = "/jobs/{id}/retry", tag = "jobs",
+#[utoipa::path(post, path = "/jobs/{id}/retry", tag = "jobs",
     params(("id" = u64, Path, description = "The job's number"), Retry),
-    responses((status = 201, body = Submitted))
-)]
+    responses((status = 201, body = Submitted)))]
 async fn retry(
     State(app): State<App>,
     caller: Caller,

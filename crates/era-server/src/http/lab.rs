@@ -2,7 +2,6 @@
 
 use axum::Json;
 use axum::body::Body as Content;
-use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
@@ -16,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Body, Caller, ClientAddr, Failure, Path, Query};
+use super::{Body, Call, Failure, Path, Query};
 use crate::App;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -30,24 +29,18 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 /// Runs of the laboratory, the newest first, without their results.
 #[utoipa::path(get, path = "/lab/runs", tag = "laboratory", params(PageAsk), responses(
     (status = 200, body = Page<LabRun>)))]
-async fn runs(
-    State(app): State<App>,
-    caller: Caller,
-    Query(ask): Query<PageAsk>,
-) -> Result<Json<Page<LabRun>>, Failure> {
-    Ok(Json(lab_runs::list(&app, &caller, ask)?))
+async fn runs(call: Call, Query(ask): Query<PageAsk>) -> Result<Json<Page<LabRun>>, Failure> {
+    Ok(Json(lab_runs::list(&call.app, &call.caller, ask)?))
 }
 
 /// Starts a simulation, a replay of this site's history under another rule, or a tuning run.
 #[utoipa::path(post, path = "/lab/runs", tag = "laboratory", request_body = LabAsk, responses(
     (status = 201, body = LabRun)))]
 async fn start(
-    State(app): State<App>,
-    caller: Caller,
-    from: ClientAddr,
+    call: Call,
     Body(asked): Body<LabAsk>,
 ) -> Result<(StatusCode, Json<LabRun>), Failure> {
-    let run = lab_runs::start(&app, &caller, from.0, asked).await?;
+    let run = lab_runs::start(&call.app, &call.caller, call.from, asked).await?;
     Ok((StatusCode::CREATED, Json(run)))
 }
 
@@ -55,25 +48,16 @@ async fn start(
 #[utoipa::path(get, path = "/lab/runs/{id}", tag = "laboratory",
     params(("id" = u64, Path, description = "The run's number")), responses(
     (status = 200, body = LabRun)))]
-async fn run(
-    State(app): State<App>,
-    caller: Caller,
-    Path(id): Path<u64>,
-) -> Result<Json<LabRun>, Failure> {
-    Ok(Json(lab_runs::get(&app, &caller, id)?))
+async fn run(call: Call, Path(id): Path<u64>) -> Result<Json<LabRun>, Failure> {
+    Ok(Json(lab_runs::get(&call.app, &call.caller, id)?))
 }
 
 /// Gives a run up; removes one that has ended.
 #[utoipa::path(delete, path = "/lab/runs/{id}", tag = "laboratory",
     params(("id" = u64, Path, description = "The run's number")), responses(
     (status = 204)))]
-async fn remove(
-    State(app): State<App>,
-    caller: Caller,
-    from: ClientAddr,
-    Path(id): Path<u64>,
-) -> Result<StatusCode, Failure> {
-    lab_runs::remove(&app, &caller, from.0, id).await?;
+async fn remove(call: Call, Path(id): Path<u64>) -> Result<StatusCode, Failure> {
+    lab_runs::remove(&call.app, &call.caller, call.from, id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -83,12 +67,8 @@ async fn remove(
 #[utoipa::path(get, path = "/lab/runs/{id}/report", tag = "laboratory",
     params(("id" = u64, Path, description = "The run's number")), responses(
     (status = 200, body = String, content_type = "text/html")))]
-async fn report(
-    State(app): State<App>,
-    caller: Caller,
-    Path(id): Path<u64>,
-) -> Result<Response, Failure> {
-    let page = lab_runs::report(&app, &caller, id).await?;
+async fn report(call: Call, Path(id): Path<u64>) -> Result<Response, Failure> {
+    let page = lab_runs::report(&call.app, &call.caller, id).await?;
     let headers = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8".to_owned()),
         (header::CONTENT_SECURITY_POLICY, policy(&page)),
@@ -112,11 +92,10 @@ fn policy(page: &str) -> String {
 #[utoipa::path(get, path = "/policies/proposals", tag = "queues", params(PageAsk), responses(
     (status = 200, body = Page<Proposal>)))]
 async fn proposals(
-    State(app): State<App>,
-    caller: Caller,
+    call: Call,
     Query(ask): Query<PageAsk>,
 ) -> Result<Json<Page<Proposal>>, Failure> {
-    Ok(Json(lab_runs::proposals(&app, &caller, ask)?))
+    Ok(Json(lab_runs::proposals(&call.app, &call.caller, ask)?))
 }
 
 #[cfg(test)]

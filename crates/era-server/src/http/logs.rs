@@ -1,7 +1,6 @@
 //! What a job printed: in pages, as a text, and as it comes.
 
 use axum::body::{Body, Bytes};
-use axum::extract::State;
 use axum::extract::ws::{WebSocketUpgrade, close_code};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
@@ -15,7 +14,7 @@ use utoipa_axum::routes;
 
 use super::open_session::OpenSession;
 use super::watched::{Follower, Gone, room};
-use super::{Caller, Failure, Path, Query};
+use super::{Call, Failure, Path, Query};
 use crate::App;
 
 /// Logs of jobs.
@@ -35,14 +34,15 @@ pub fn routes() -> OpenApiRouter<App> {
     )),
 ))]
 async fn logs(
-    State(app): State<App>,
-    caller: Caller,
+    call: Call,
     Path(id): Path<u64>,
     Query(filter): Query<LogFilter>,
 ) -> Result<Response, Failure> {
     match filter.format {
-        LogFormat::Json => Ok(Json(logs::page(&app, &caller, id, &filter).await?).into_response()),
-        LogFormat::Text => Ok(text(logs::text(&app, &caller, id, &filter).await?, id)),
+        LogFormat::Json => {
+            Ok(Json(logs::page(&call.app, &call.caller, id, &filter).await?).into_response())
+        }
+        LogFormat::Text => Ok(text(logs::text(&call.app, &call.caller, id, &filter).await?, id)),
     }
 }
 
@@ -53,14 +53,13 @@ async fn logs(
     (status = 101, description = "A WebSocket, on which lists of lines come", body = Vec<LogLine>),
 ))]
 async fn follow(
-    State(app): State<App>,
-    caller: Caller,
+    call: Call,
     Path(id): Path<u64>,
     Query(filter): Query<LogFilter>,
     open: Option<Extension<OpenSession>>,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Result<Response, Failure> {
-    let tail = logs::follow(&app, &caller, id, &filter).await?;
+    let tail = logs::follow(&call.app, &call.caller, id, &filter).await?;
     let upgrade = upgrade.map_err(not_a_socket)?;
     let room = room()?;
     let open = open.map(|Extension(open)| open);

@@ -10,9 +10,9 @@ use serde::Deserialize;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::Caller;
-use super::extract::{Body, ClientAddr, Path, Query};
+use super::extract::{Body, Path, Query};
 use super::failure::Failure;
+use super::{Call, Caller};
 use crate::App;
 
 /// The routes of the market.
@@ -25,10 +25,8 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 }
 
 /// Prices now, and how many promises were kept.
-#[utoipa::path(
-    get, path = "/market", tag = "market",
-    responses((status = 200, body = MarketView))
-)]
+#[utoipa::path(get, path = "/market", tag = "market",
+    responses((status = 200, body = MarketView)))]
 async fn market(State(app): State<App>, _caller: Caller) -> Result<Json<MarketView>, Failure> {
     Ok(Json(market::get(&app).await?))
 }
@@ -47,11 +45,9 @@ struct Stretch {
 }
 
 /// The forward calendar of a pool: of each stretch its cheapest slot.
-#[utoipa::path(
-    get, path = "/market/{pool}/calendar", tag = "market",
+#[utoipa::path(get, path = "/market/{pool}/calendar", tag = "market",
     params(("pool" = String, Path, description = "The pool's name"), Stretch),
-    responses((status = 200, body = FareCalendar))
-)]
+    responses((status = 200, body = FareCalendar)))]
 async fn calendar(
     State(app): State<App>,
     _caller: Caller,
@@ -75,11 +71,9 @@ struct Past {
 }
 
 /// What a pool has cost over time. Prices are kept for 90 days.
-#[utoipa::path(
-    get, path = "/market/{pool}/history", tag = "market",
+#[utoipa::path(get, path = "/market/{pool}/history", tag = "market",
     params(("pool" = String, Path, description = "The pool's name"), Past),
-    responses((status = 200, body = PriceHistory))
-)]
+    responses((status = 200, body = PriceHistory)))]
 async fn history(
     State(app): State<App>,
     _caller: Caller,
@@ -90,17 +84,13 @@ async fn history(
 }
 
 /// Sets the rules of the market.
-#[utoipa::path(
-    put, path = "/market/mechanism", tag = "market",
+#[utoipa::path(put, path = "/market/mechanism", tag = "market",
     request_body = MechanismView,
-    responses((status = 204))
-)]
+    responses((status = 204)))]
 async fn set_mechanism(
-    State(app): State<App>,
-    caller: Caller,
-    from: ClientAddr,
+    call: Call,
     Body(rules): Body<MechanismView>,
 ) -> Result<StatusCode, Failure> {
-    market::set_mechanism(&app, &caller, from.0, &rules).await?;
+    market::set_mechanism(&call.app, &call.caller, call.from, &rules).await?;
     Ok(StatusCode::NO_CONTENT)
 }

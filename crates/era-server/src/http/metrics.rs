@@ -1,6 +1,5 @@
 //! What a job told and used: curves for charts, and values as they come.
 
-use axum::extract::State;
 use axum::extract::ws::{WebSocketUpgrade, close_code};
 use axum::response::Response;
 use axum::{Extension, Json};
@@ -14,7 +13,7 @@ use utoipa_axum::routes;
 use super::logs::not_a_socket;
 use super::open_session::OpenSession;
 use super::watched::{Follower, Gone, room};
-use super::{Caller, Failure, Path, Query};
+use super::{Call, Failure, Path, Query};
 use crate::App;
 
 /// Most points of one message.
@@ -31,12 +30,11 @@ pub fn routes() -> OpenApiRouter<App> {
     (status = 200, body = Page<MetricPoint>),
 ))]
 async fn metrics(
-    State(app): State<App>,
-    caller: Caller,
+    call: Call,
     Path(id): Path<u64>,
     Query(filter): Query<MetricFilter>,
 ) -> Result<Json<Page<MetricPoint>>, Failure> {
-    Ok(Json(metrics::page(&app, &caller, id, &filter).await?))
+    Ok(Json(metrics::page(&call.app, &call.caller, id, &filter).await?))
 }
 
 /// What a job tells and uses: what there is, then values as they come, each message a JSON list.
@@ -47,14 +45,13 @@ async fn metrics(
         body = Vec<MetricPoint>),
 ))]
 async fn follow(
-    State(app): State<App>,
-    caller: Caller,
+    call: Call,
     Path(id): Path<u64>,
     Query(filter): Query<MetricFilter>,
     open: Option<Extension<OpenSession>>,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Result<Response, Failure> {
-    let tail = metrics::follow(&app, &caller, id, &filter).await?;
+    let tail = metrics::follow(&call.app, &call.caller, id, &filter).await?;
     let upgrade = upgrade.map_err(not_a_socket)?;
     let room = room()?;
     let open = open.map(|Extension(open)| open);

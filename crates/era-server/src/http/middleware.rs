@@ -52,7 +52,6 @@ fn fresh_id() -> String {
     format!("{:016x}", NEXT.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
-/// Surrounds every request.
 pub async fn surround(mut request: Request, next: Next) -> Response {
     let id = request_id(request.headers().get(&REQUEST_ID));
     request.extensions_mut().insert(id.clone());

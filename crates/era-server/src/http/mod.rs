@@ -1,7 +1,7 @@
 //! REST under `/api/v1`: one file for each kind of thing, each with `routes()` of its own.
 //!
 //! A handler parses ([`Body`], [`Query`], [`Path`]), calls a use case for the [`Caller`], and writes
-//! its answer. Every error is a [`Failure`], which becomes problem details.
+//! its answer; a [`Call`] is what nearly all of them need of a request. Every error is a [`Failure`], which becomes problem details.
 //! [`serve`](mod@serve) listens, and [`middleware`] surrounds every request.
 
 pub mod audit;
@@ -45,6 +45,7 @@ mod users;
 mod watched;
 mod webhooks;
 
+pub use caller::Call;
 pub use era_app::auth::{Caller, Session};
 pub use extract::{Body, ClientAddr, Path, Query};
 pub use failure::Failure;

@@ -13,7 +13,7 @@ use utoipa_axum::routes;
 
 use super::caller::{COOKIE_PLAIN, COOKIE_SECURE};
 use super::proxy::Encrypted;
-use super::{Body, Caller, ClientAddr, Failure, Path, Query, Session};
+use super::{Body, Call, ClientAddr, Failure, Path, Query, Session};
 use crate::App;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -78,36 +78,29 @@ fn cookie(
 /// One's own live tokens and sessions, by their public names.
 #[utoipa::path(get, path = "/tokens", tag = "sessions", params(PageAsk),
     responses((status = 200, body = Page<TokenInfo>)))]
-async fn tokens(
-    State(app): State<App>,
-    caller: Caller,
-    Query(ask): Query<PageAsk>,
-) -> Result<Json<Page<TokenInfo>>, Failure> {
-    Ok(Json(sessions::tokens(&app, &caller, ask)?))
+async fn tokens(call: Call, Query(ask): Query<PageAsk>) -> Result<Json<Page<TokenInfo>>, Failure> {
+    Ok(Json(sessions::tokens(&call.app, &call.caller, ask)?))
 }
 
 /// The live tokens and sessions of an account, by their public names. For administrators.
 #[utoipa::path(get, path = "/users/{name}/tokens", tag = "users",
     params(("name" = String, Path), PageAsk), responses((status = 200, body = Page<TokenInfo>)))]
 async fn others_tokens(
-    State(app): State<App>,
-    caller: Caller,
+    call: Call,
     Path(name): Path<String>,
     Query(ask): Query<PageAsk>,
 ) -> Result<Json<Page<TokenInfo>>, Failure> {
-    Ok(Json(sessions::others_tokens(&app, &caller, &name, ask)?))
+    Ok(Json(sessions::others_tokens(&call.app, &call.caller, &name, ask)?))
 }
 
 /// Revoke a token or end a session of an account. For administrators.
 #[utoipa::path(delete, path = "/users/{name}/tokens/{id}", tag = "users",
     params(("name" = String, Path), ("id" = String, Path)), responses((status = 204)))]
 async fn end_others_token(
-    State(app): State<App>,
-    caller: Caller,
-    from: ClientAddr,
+    call: Call,
     Path((name, id)): Path<(String, String)>,
 ) -> Result<StatusCode, Failure> {
-    sessions::end_others_token(&app, &caller, from.0, &name, &id).await?;
+    sessions::end_others_token(&call.app, &call.caller, call.from, &name, &id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -115,25 +108,18 @@ async fn end_others_token(
 #[utoipa::path(post, path = "/tokens", tag = "sessions", request_body = NewToken,
     responses((status = 201, body = TokenMade)))]
 async fn make_token(
-    State(app): State<App>,
-    caller: Caller,
-    from: ClientAddr,
+    call: Call,
     Body(wanted): Body<NewToken>,
 ) -> Result<(StatusCode, Json<TokenMade>), Failure> {
-    let made = sessions::make_token(&app, &caller, from.0, wanted).await?;
+    let made = sessions::make_token(&call.app, &call.caller, call.from, wanted).await?;
     Ok((StatusCode::CREATED, Json(made)))
 }
 
 /// Revoke one of one's own tokens.
 #[utoipa::path(delete, path = "/tokens/{id}", tag = "sessions", params(("id" = String, Path)),
     responses((status = 204)))]
-async fn end_token(
-    State(app): State<App>,
-    caller: Caller,
-    from: ClientAddr,
-    Path(id): Path<String>,
-) -> Result<StatusCode, Failure> {
-    sessions::end_token(&app, &caller, from.0, &id).await?;
+async fn end_token(call: Call, Path(id): Path<String>) -> Result<StatusCode, Failure> {
+    sessions::end_token(&call.app, &call.caller, call.from, &id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -8,9 +8,9 @@ use era_app::settings;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::Caller;
-use super::extract::{Body, ClientAddr};
+use super::extract::Body;
 use super::failure::Failure;
+use super::{Call, Caller};
 use crate::App;
 
 /// The routes of settings.
@@ -19,26 +19,17 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 }
 
 /// All settings in force.
-#[utoipa::path(
-    get, path = "/settings", tag = "settings",
-    responses((status = 200, body = SettingsView))
-)]
+#[utoipa::path(get, path = "/settings", tag = "settings",
+    responses((status = 200, body = SettingsView)))]
 async fn settings(State(app): State<App>, _caller: Caller) -> Json<SettingsView> {
     Json(settings::get(&app))
 }
 
 /// Changes those that are named.
-#[utoipa::path(
-    patch, path = "/settings", tag = "settings",
+#[utoipa::path(patch, path = "/settings", tag = "settings",
     request_body = SettingsView,
-    responses((status = 204))
-)]
-async fn change(
-    State(app): State<App>,
-    caller: Caller,
-    from: ClientAddr,
-    Body(changes): Body<SettingsView>,
-) -> Result<StatusCode, Failure> {
-    settings::change(&app, &caller, from.0, changes).await?;
+    responses((status = 204)))]
+async fn change(call: Call, Body(changes): Body<SettingsView>) -> Result<StatusCode, Failure> {
+    settings::change(&call.app, &call.caller, call.from, changes).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,14 +1,13 @@
 //! Wallets' statements.
 
 use axum::Json;
-use axum::extract::State;
 use era_api::Page;
 use era_api::account::{StatementFilter, StatementLineView};
 use era_app::statement;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Caller, Failure, Path, Query};
+use super::{Call, Failure, Path, Query};
 use crate::App;
 
 pub fn routes() -> OpenApiRouter<App> {
@@ -21,12 +20,11 @@ pub fn routes() -> OpenApiRouter<App> {
     (status = 200, body = Page<StatementLineView>),
 ))]
 async fn statement(
-    State(app): State<App>,
-    caller: Caller,
+    call: Call,
     Path(user): Path<String>,
     Query(filter): Query<StatementFilter>,
 ) -> Result<Json<Page<StatementLineView>>, Failure> {
-    Ok(Json(statement::of_wallet(&app, &caller, &user, &filter).await?))
+    Ok(Json(statement::of_wallet(&call.app, &call.caller, &user, &filter).await?))
 }
 
 /// What a job was charged and got back, line by line, oldest first.
@@ -34,10 +32,6 @@ async fn statement(
     responses(
     (status = 200, body = Vec<StatementLineView>),
 ))]
-async fn of_job(
-    State(app): State<App>,
-    caller: Caller,
-    Path(id): Path<u64>,
-) -> Result<Json<Vec<StatementLineView>>, Failure> {
-    Ok(Json(statement::of_job(&app, &caller, id).await?))
+async fn of_job(call: Call, Path(id): Path<u64>) -> Result<Json<Vec<StatementLineView>>, Failure> {
+    Ok(Json(statement::of_job(&call.app, &call.caller, id).await?))
 }

@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use axum::Extension;
-use axum::extract::State;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
 use axum::response::Response;
 use era_api::terminal::{TerminalEnd, TerminalSize, TerminalWord};
@@ -20,7 +19,7 @@ use utoipa_axum::routes;
 use super::logs::not_a_socket;
 use super::open_session::OpenSession;
 use super::watched::{GOODBYE_TIME_MAX, HEARTBEAT, SEND_TIME_MAX, room};
-use super::{Caller, ClientAddr, Failure, Path, Query};
+use super::{Call, Failure, Path, Query};
 use crate::App;
 
 /// Most bytes that are typed in one message: more than is pasted.
@@ -53,19 +52,17 @@ struct TerminalAsk {
     (status = 101, description = "A WebSocket; its last text", body = TerminalEnd),
 ))]
 async fn attach(
-    State(app): State<App>,
-    caller: Caller,
-    from: ClientAddr,
+    call: Call,
     Path(id): Path<u64>,
     Query(ask): Query<TerminalAsk>,
     open: Option<Extension<OpenSession>>,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Result<Response, Failure> {
-    let job = terminal::may_type(&app, &caller, id).await?;
+    let job = terminal::may_type(&call.app, &call.caller, id).await?;
     let upgrade = upgrade.map_err(not_a_socket)?;
     let room = room()?;
     let rank = ask.rank.unwrap_or(0);
-    let attached = terminal::attach(&app, &caller, from.0, &job, rank).await?;
+    let attached = terminal::attach(&call.app, &call.caller, call.from, &job, rank).await?;
     let open = open.map(|Extension(open)| open);
     let upgrade = upgrade.max_message_size(TYPED_BYTES_MAX).max_frame_size(TYPED_BYTES_MAX);
     Ok(upgrade.on_upgrade(move |socket| async move {

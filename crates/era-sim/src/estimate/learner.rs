@@ -64,7 +64,6 @@ struct Submitted {
     bounds: Option<[f64; 2]>,
 }
 
-/// A job that has ended.
 struct EndedJob {
     job: Submitted,
     took: Span,

@@ -26,7 +26,6 @@ use crate::BadInput;
 
 const BIDDER: UserId = UserId(0);
 
-/// The name of the one pool.
 pub(super) fn pool() -> Name {
     name("pool")
 }

@@ -14,9 +14,7 @@ use crate::BadInput;
 /// How it is contested.
 #[derive(Clone, Debug)]
 pub struct MarketSetup {
-    /// The rules of the market.
     pub rules: MarketRules,
-    /// What is learned.
     pub lessons: LearningSchedule,
     /// Whether bids that are refused wait in the queue instead, preemptible, and fill the holes.
     pub fill: bool,

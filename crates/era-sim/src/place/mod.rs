@@ -45,7 +45,6 @@ impl PlacementPolicy {
         ("gpu-clustering", PlacementPolicy::Compared(Comparator::GpuClustering)),
     ];
 
-    /// The policy of this name.
     pub fn named(name: &str) -> Option<PlacementPolicy> {
         PlacementPolicy::ALL.iter().find(|(known, _)| *known == name).map(|(_, policy)| *policy)
     }

@@ -24,7 +24,6 @@ pub struct JobHistory {
     pub stated: Span,
     /// When its first task was sent out.
     pub started: Option<Time>,
-    /// When and how it ended.
     pub ended: Option<(Time, Outcome)>,
     /// What left its owner's wallet for it and did not come back.
     pub paid: Money,
@@ -68,13 +67,11 @@ pub struct TaskStay {
 /// What became of all jobs.
 #[derive(Clone, Debug, Default)]
 pub struct Book {
-    /// By their number.
     pub stories: BTreeMap<JobId, JobHistory>,
     /// Parts that run: since when, and what they hold.
     running: BTreeMap<(JobId, u16), (Time, u64)>,
     /// Where tasks are, by job, part and rank.
     there: BTreeMap<(JobId, u16, u32), TaskStay>,
-    /// Where tasks were.
     gone: Vec<TaskStay>,
 }
 
@@ -262,7 +259,6 @@ impl Book {
         }
     }
 
-    /// Where tasks were and are.
     pub fn stays(&self) -> impl Iterator<Item = TaskStay> {
         self.gone.iter().chain(self.there.values()).copied()
     }

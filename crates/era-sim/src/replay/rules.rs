@@ -79,7 +79,6 @@ impl RuleOverrides {
     }
 }
 
-/// A mechanism by its name.
 pub fn mechanism_named(name: &str) -> Result<MechanismChoice, BadInput> {
     let unknown = || {
         let known = MechanismChoice::NAMES.join(", ");
@@ -89,7 +88,6 @@ pub fn mechanism_named(name: &str) -> Result<MechanismChoice, BadInput> {
     MechanismChoice::named(&name).map_err(|_| unknown())
 }
 
-/// A scorer by its name.
 pub fn scorer_named(name: &str) -> Result<Scorer, BadInput> {
     serde_json::from_value(serde_json::Value::String(name.to_owned())).map_err(|_| {
         let known = "first-fit, best-fit, consolidate, fgd, least-stranded";

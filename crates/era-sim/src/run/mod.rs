@@ -42,7 +42,6 @@ pub struct TraceRun {
     pub inputs: u64,
     /// Who was where and when, if that was asked for.
     pub intervals: Vec<Interval>,
-    /// When machines were away.
     pub absences: Vec<MachineAbsence>,
     /// Seconds of work that were done and lost with a machine, over all jobs.
     pub lost_work_s: i64,
@@ -98,7 +97,6 @@ pub struct MachineAbsence {
 pub struct JobRun {
     /// When it started for the first time.
     pub start_s: Option<i64>,
-    /// When it ended.
     pub end_s: Option<i64>,
     /// How often it was stopped to make room.
     pub preemptions: u32,

@@ -84,7 +84,6 @@ pub(super) fn furnish(trace: &Trace, setup: &Setup) -> Result<(SiteBuilder, Subm
     Ok((site, Submitter { pool_of_units, preemptible: setup.preempt, users }))
 }
 
-/// The group of a job.
 pub(super) fn group_of(job: &TraceJob) -> GroupId {
     GroupId(job.group.map_or(0, |group| group + 1))
 }

@@ -139,7 +139,6 @@ impl NameTable {
         number
     }
 
-    /// The name of a number.
     pub fn name(&self, number: u32) -> Option<&str> {
         self.list.get(number as usize).map(|name| &**name)
     }

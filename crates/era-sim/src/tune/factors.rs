@@ -61,7 +61,6 @@ pub struct Class {
     /// What they share.
     pub name: String,
     pub jobs: u64,
-    /// Their mean wait.
     pub mean_wait_s: f64,
     /// Their part of all waiting, 0 to 1.
     pub share_of_waiting: f64,

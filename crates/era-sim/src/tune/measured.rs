@@ -42,7 +42,6 @@ impl Measured {
         NAMES.iter().zip(self.0).map(|((name, _), figure)| (*name, rounded(figure))).collect()
     }
 
-    /// Of a run of a trace.
     pub(super) fn of_trace(measures: &RunFigures, rows: &[FactorRow], value: f64) -> Measured {
         Measured([
             measures.jobs as f64,

@@ -64,7 +64,6 @@ impl Template {
         &self.source
     }
 
-    /// The rule with these weights.
     pub fn rule(&self, weights: &[f64]) -> Result<PolicyRule, BadInput> {
         let formula = self.formula(weights);
         let formula = formula.map_err(|e| BadInput::new(e.to_string()).field("--template"))?;

@@ -14,7 +14,6 @@ pub struct ImageRow {
     pub name: String,
     /// All about it, as JSON that the caller gives a meaning.
     pub details: String,
-    /// Who published it.
     pub published_by: String,
     /// When, in milliseconds.
     pub published: i64,

@@ -56,7 +56,6 @@ impl AccountTables {
         rows.iter().map(token).collect()
     }
 
-    /// Adds a token.
     pub async fn add_token(&self, token: &TokenRow) -> Result<(), StoreError> {
         let change = sqlx::query(
             "INSERT INTO account_tokens (id, hash, user_id, label, scopes, csrf, limited, \
@@ -75,7 +74,6 @@ impl AccountTables {
         self.change(change).await
     }
 
-    /// Removes a token.
     pub async fn remove_token(&self, id: &str) -> Result<(), StoreError> {
         let change = sqlx::query("DELETE FROM account_tokens WHERE id = ?").bind(id);
         self.change(change).await

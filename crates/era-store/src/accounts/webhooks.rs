@@ -38,7 +38,6 @@ pub struct WebhookRow {
 pub struct DeliveryRow {
     /// Its number; given when it is written.
     pub id: u64,
-    /// To which webhook.
     pub webhook: u64,
     /// What it is about: the same is told once.
     pub origin: String,

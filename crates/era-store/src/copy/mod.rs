@@ -142,7 +142,6 @@ pub enum CopyProgress {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copied {
     pub tables: usize,
-    /// Rows of all of them.
     pub rows: u64,
     /// The last entry of the journal.
     pub seq: u64,

@@ -59,7 +59,6 @@ pub enum FilesError {
         "{used} of {limit} bytes are used, and this needs more: remove data sets or outputs, or ask for more"
     )]
     Quota {
-        /// What is used.
         used: u64,
         /// What may be used.
         limit: u64,
@@ -74,7 +73,6 @@ pub enum FilesError {
     #[error("`{path}` is said to have {said} bytes, but its content has {is}")]
     WrongSize {
         path: String,
-        /// What was said.
         said: u64,
         /// What is true.
         is: u64,

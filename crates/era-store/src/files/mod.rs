@@ -93,7 +93,6 @@ struct Inner {
 }
 
 impl Files {
-    /// The files of this store.
     pub fn open(store: &Store, keep: KeepFor, clock: MillisClock) -> Result<Files, StoreError> {
         let folder = store.folder().to_owned();
         for (name, mode) in [("blobs", blob::UNLISTED), ("uploads", blob::CLOSED)] {
@@ -117,7 +116,6 @@ impl Files {
         })))
     }
 
-    /// The folder of a job.
     pub fn job_folder(&self, job: era_core::units::JobId) -> PathBuf {
         job.folder(&self.0.folder)
     }

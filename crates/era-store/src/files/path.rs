@@ -44,7 +44,6 @@ pub enum BadPath {
     Inside(String, String),
 }
 
-/// Checks one path.
 pub fn check_path(path: &str) -> Result<(), BadPath> {
     let shown = || path.chars().take(120).flat_map(char::escape_debug).collect::<String>();
     if path.is_empty() {

@@ -278,7 +278,6 @@ impl Files {
         Ok(())
     }
 
-    /// One file of a data set.
     pub async fn data_file(&self, set: &DataSet, path: &str) -> Result<TreeFile, FilesError> {
         let unknown = || FilesError::UnknownFile(path.to_owned());
         self.tree_file(set.tree_id.ok_or_else(unknown)?, path).await

@@ -15,7 +15,6 @@ pub const TREE_FILES_MAX: usize = 200_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeFile {
     pub path: String,
-    /// The hash of its content.
     pub hash: ContentHash,
     /// How many bytes.
     pub bytes: u64,

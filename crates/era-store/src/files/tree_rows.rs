@@ -219,7 +219,6 @@ impl Files {
         FileTree::new(rows.iter().map(read_file).collect::<Result<_, _>>()?)
     }
 
-    /// One file of a tree.
     pub(super) async fn tree_file(&self, id: i64, path: &str) -> Result<TreeFile, FilesError> {
         let row = sqlx::query(
             "SELECT path, hash, bytes, executable FROM tree_files WHERE tree = ? AND path = ?",

@@ -43,7 +43,6 @@ pub struct Asks {
 }
 
 impl Asks {
-    /// Those of this database.
     pub fn new(database: Database) -> Asks {
         Asks { database }
     }

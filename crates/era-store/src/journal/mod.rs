@@ -122,7 +122,6 @@ impl Stored {
 }
 
 impl Journal {
-    /// The journal of this database.
     pub(crate) fn new(database: Database, generation: Generation) -> Journal {
         Journal { database, generation }
     }

@@ -28,7 +28,6 @@ pub struct SeriesAsk {
     pub names: Vec<String>,
     /// Of this replica.
     pub rank: Option<u32>,
-    /// From this step on.
     pub step_from: Option<u64>,
     /// Up to and with this step.
     pub step_to: Option<u64>,

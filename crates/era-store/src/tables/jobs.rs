@@ -59,13 +59,10 @@ pub struct JobQuery {
     pub account: Option<String>,
     /// Of the group with this name.
     pub team: Option<String>,
-    /// In this queue.
     pub queue: Option<String>,
-    /// Of this project.
     pub project: Option<String>,
     /// Whose name begins so.
     pub name: Option<String>,
-    /// Of this array.
     pub array: Option<JobId>,
     /// One of these, at most [`IDS_MAX`]; any where none is given.
     pub ids: Vec<JobId>,

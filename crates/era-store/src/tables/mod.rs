@@ -72,7 +72,6 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// The tables of a store.
     pub fn new(store: &Store) -> Tables {
         Tables { database: store.tables().clone() }
     }

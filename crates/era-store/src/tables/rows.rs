@@ -24,7 +24,6 @@ pub struct JobRow {
     pub queue: Option<String>,
     /// When it was accepted.
     pub submitted: Time,
-    /// The start that was told.
     pub promised_start: Option<Time>,
     /// The end that was promised.
     pub promised_finish: Option<Time>,
@@ -51,7 +50,6 @@ pub struct JobRow {
     pub reason: Option<String>,
     /// How often it was tried.
     pub attempts: u32,
-    /// Charged in all.
     pub charged: i64,
     /// Refunded and returned in all.
     pub refunded: i64,
@@ -103,7 +101,6 @@ pub struct TaskRow {
 pub struct EventRow {
     /// The journal's number of its input.
     pub seq: u64,
-    /// Its place there.
     pub place: u32,
     pub at: Time,
     /// What, as the journal calls it.
@@ -111,7 +108,6 @@ pub struct EventRow {
     /// About which job.
     pub job: Option<JobId>,
     pub account: Option<UserId>,
-    /// Of which group.
     pub team: Option<GroupId>,
     /// The event itself; `None` where this version does not know it.
     pub event: Option<Event>,
@@ -123,7 +119,6 @@ pub struct StatementRow {
     pub account: UserId,
     /// The journal's number of the input that it follows from.
     pub seq: u64,
-    /// Its place there.
     pub place: u32,
     pub at: Time,
     /// About which job.

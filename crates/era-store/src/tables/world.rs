@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::path::Path;
 
-use era_core::bid::{Bid, Constraints, Request, Shape, Window};
+use era_core::bid::{Bid, Request, Shape, Window};
 use era_core::cluster::Pool;
 use era_core::input::{NewNode, Terms};
 use era_core::job::{QueueTerms, TaskId};
@@ -77,14 +77,9 @@ fn login(user: UserId) -> String {
 /// A request of so many replicas with two GPUs each.
 pub(super) fn gang(replicas: u32, minutes: i64, window: (Time, Time)) -> Request {
     let each = [("cpu", "4"), ("memory", "16Gi"), ("gpu", "2")];
-    Request {
-        shape: Shape::gang(replicas),
-        each: Resources::parse(each).unwrap(),
-        duration: Span::from_min(minutes),
-        window: Window { earliest: window.0, deadline: window.1 },
-        constraints: Constraints::default(),
-        after: Vec::new(),
-    }
+    let (each, window) =
+        (Resources::parse(each).unwrap(), Window { earliest: window.0, deadline: window.1 });
+    Request::new(Shape::gang(replicas), each, Span::from_min(minutes), window)
 }
 
 impl World {
@@ -154,9 +149,7 @@ impl World {
     /// An array of queue work with a name of its own; the number of its first job.
     pub(super) fn array(&mut self, user: UserId, called: &str, count: u32) -> JobId {
         let request = gang(1, 10, (self.now, self.now + Span::from_days(2)));
-        let queue =
-            QueueTerms { queue: name("default"), preemptible: false, release_when_idle: false };
-        let terms = Terms::Queue { request, queue };
+        let terms = Terms::Queue { request, queue: QueueTerms::new(name("default")) };
         let job = serde_json::json!({
             "user": user, "name": called, "terms": terms, "array": { "count": count }
         });
@@ -171,14 +164,11 @@ impl World {
 
     pub(super) fn bid(&mut self, user: UserId, request: Request, value: i64) -> Reply {
         let bid = Bid::single(user, request, Money::credits(value));
-        let terms =
-            Terms::Bid { bid, most: None, overrun: Default::default(), release_when_idle: false };
-        self.submit(user, "promised", terms)
+        self.submit(user, "promised", Terms::bid(bid))
     }
 
     pub(super) fn enqueue(&mut self, user: UserId, request: Request) -> JobId {
-        let queue =
-            QueueTerms { queue: name("default"), preemptible: false, release_when_idle: false };
+        let queue = QueueTerms::new(name("default"));
         match self.submit(user, "queued", Terms::Queue { request, queue }) {
             Reply::Accepted { job, .. } => job,
             other => panic!("{other:?}"),

@@ -60,7 +60,6 @@ pub(super) fn random_bid(seeded: &mut Seeded, horizon: Span, window_max: Span) -
     Bid::single(user, request(gpus, duration, window), Money::credits(10_000_000))
 }
 
-/// Any of the users.
 pub(super) fn random_user(seeded: &mut Seeded) -> UserId {
     UserId(seeded.range(0, i64::from(USERS)) as u32)
 }

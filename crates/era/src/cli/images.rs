@@ -229,8 +229,7 @@ fn render(images: &[Image], look: &Look) -> String {
     if look.wide {
         heads.push("DIGEST");
     }
-    let mut table = look.table(&heads);
-    for image in images {
+    look.rows(&heads, images, |image| {
         let framework = [image.framework.as_deref(), image.version.as_deref()];
         let mut row = vec![
             image.name.clone().into(),
@@ -244,9 +243,8 @@ fn render(images: &[Image], look: &Look) -> String {
         if look.wide {
             row.push(image.digest.clone().unwrap_or_default().into());
         }
-        table.add_row(row);
-    }
-    look::finish(&table)
+        row
+    })
 }
 
 #[cfg(test)]

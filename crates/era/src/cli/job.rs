@@ -117,14 +117,13 @@ fn render(job: &JobView, timeline: &[TimelineLine], look: &Look) -> String {
 
 fn tasks(job: &JobView, look: &Look) -> String {
     let headings = ["ATTEMPT", "RANK", "NODE", "GPUS", "STARTED", "ENDED", "CODE", "CAUSE"];
-    let mut table = look.table(&headings);
-    for task in &job.tasks {
+    look.rows(&headings, &job.tasks, |task| {
         let gpus: Vec<String> = task.gpus.iter().map(u8::to_string).collect();
         let mut node = task.node.clone();
         if task.simulated {
             node += " (simulated)";
         }
-        table.add_row(vec![
+        vec![
             right(task.attempt),
             right(task.rank),
             node.into(),
@@ -133,9 +132,8 @@ fn tasks(job: &JobView, look: &Look) -> String {
             look.time_or_dash(task.ended).into(),
             right(task.exit_code.map_or_else(String::new, |code| code.to_string())),
             task.cause.clone().unwrap_or_default().replace('_', " ").into(),
-        ]);
-    }
-    look::finish(&table)
+        ]
+    })
 }
 
 /// A command as one could type it.

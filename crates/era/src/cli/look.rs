@@ -9,7 +9,7 @@ pub(crate) mod stamps;
 use std::io::Write;
 
 use clap::ValueEnum;
-use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table};
+use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Row, Table};
 use era_api::Timestamp;
 use era_api::job::JobState;
 use jiff::Zoned;
@@ -60,7 +60,18 @@ impl Look {
         stamps::local(told, &self.now)
     }
 
-    /// A table with these headings.
+    /// A table with a row for each of these.
+    pub(crate) fn rows<T, R: Into<Row>>(
+        &self,
+        headings: &[&str],
+        of: impl IntoIterator<Item = T>,
+        row: impl FnMut(T) -> R,
+    ) -> String {
+        let mut table = self.table(headings);
+        table.add_rows(of.into_iter().map(row));
+        finish(&table)
+    }
+
     pub(crate) fn table(&self, headings: &[&str]) -> Table {
         let mut table = Table::new();
         table.load_style(comfy_table::presets::NOTHING);

@@ -123,8 +123,7 @@ fn render(nodes: &[NodeView], look: &Look) -> String {
     if look.wide {
         headings.extend(["DOMAIN", "RACK", "LABELS"]);
     }
-    let mut table = look.table(&headings);
-    for node in nodes {
+    look.rows(&headings, nodes, |node| {
         let mut name = node.name.clone();
         if node.simulated {
             name += " (simulated)";
@@ -147,9 +146,8 @@ fn render(nodes: &[NodeView], look: &Look) -> String {
                 labels.join(",").into(),
             ]);
         }
-        table.add_row(row);
-    }
-    look::finish(&table)
+        row
+    })
 }
 
 fn render_one(node: &NodeView, bookings: &[BookingView], look: &Look) -> String {

@@ -33,8 +33,7 @@ fn render(queues: &[QueueView], look: &Look) -> String {
         ]);
     }
     let yes = |value: bool| if value { "yes" } else { "no" };
-    let mut table = look.table(&headings);
-    for queue in queues {
+    look.rows(&headings, queues, |queue| {
         let mut row = vec![
             queue.name.clone().into(),
             right(queue.level),
@@ -53,9 +52,8 @@ fn render(queues: &[QueueView], look: &Look) -> String {
                 right(queue.gpus_max.map_or_else(|| "–".to_owned(), |most| most.to_string())),
             ]);
         }
-        table.add_row(row);
-    }
-    look::finish(&table)
+        row
+    })
 }
 
 #[cfg(test)]

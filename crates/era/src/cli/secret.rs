@@ -129,11 +129,7 @@ fn render(secrets: &[Secret], look: &Look) -> String {
     if secrets.is_empty() {
         return "no secrets: set one with `era secret set NAME`\n".to_owned();
     }
-    let mut table = look.table(&["SECRET", "SET"]);
-    for secret in secrets {
-        table.add_row([secret.name.clone(), look.time(secret.set)]);
-    }
-    look::finish(&table)
+    look.rows(&["SECRET", "SET"], secrets, |secret| [secret.name.clone(), look.time(secret.set)])
 }
 
 #[cfg(test)]

@@ -125,7 +125,6 @@ impl Along {
         Along::or_else(draft, || Some(".".into()))
     }
 
-    /// This folder.
     pub(crate) fn folder(folder: PathBuf) -> Along {
         Along { folder: Some(folder), script: None }
     }

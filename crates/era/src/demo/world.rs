@@ -223,7 +223,6 @@ impl World {
         self.pass()
     }
 
-    /// It is back.
     pub(super) fn bring_back(&mut self, node: NodeId) -> anyhow::Result<()> {
         self.must(Command::Resume { node })?;
         self.pass()

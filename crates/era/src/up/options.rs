@@ -353,7 +353,6 @@ pub(super) fn run(
     done
 }
 
-/// This program.
 pub(super) fn program() -> anyhow::Result<PathBuf> {
     std::env::current_exe().context("this program cannot be found")
 }

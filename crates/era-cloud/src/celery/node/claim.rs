@@ -31,7 +31,6 @@ pub enum CommandOutcome {
     Now(TaskEnd),
     /// It was over before.
     Before {
-        /// How it ended.
         end: Box<Meta>,
         /// Whether a Celery worker has sent what follows it.
         followed: bool,

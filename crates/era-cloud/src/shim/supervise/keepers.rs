@@ -73,7 +73,6 @@ impl Supervisor {
         }
     }
 
-    /// Gives a task to a keeper.
     fn entrust(&mut self, keeper: u64, task: TaskId) {
         let (Some(about), Some(kept)) = (self.tasks.get_mut(&task), self.keepers.get_mut(&keeper))
         else {

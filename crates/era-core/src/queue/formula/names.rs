@@ -15,7 +15,6 @@ macro_rules! names {
         impl $enum {
             /// All of them, in the order in which they are listed to people.
             pub const ALL: &'static [$enum] = &[$($enum::$variant,)*];
-            /// How many there are.
             pub const COUNT: usize = $enum::ALL.len();
 
             /// As a formula writes it.

@@ -12,6 +12,7 @@ mod dice;
 mod executor;
 mod hostile;
 mod invariants;
+mod periods;
 mod reach;
 mod regressions;
 mod rig;

@@ -220,14 +220,7 @@ fn a_part_that_is_re_planned_still_ends_before_what_comes_after_it() {
 #[test]
 fn a_run_whose_end_has_passed_unseen_is_not_extended() {
     let mut bed = Bed::new(1);
-    let terms = Terms::Bid {
-        bid: bid(gang(1, "gpu=8", 10, (0, 20))),
-        most: None,
-        overrun: Overrun::Extend,
-        release_when_idle: false,
-    };
-    let reply = bed.send(Command::Submit { key: None, job: new_job(ALICE, terms) });
-    let Reply::Accepted { job, .. } = reply else { panic!("{reply:?}") };
+    let job = bed.promise_extending(gang(1, "gpu=8", 10, (0, 20)));
     bed.at = min(30);
     bed.send(Command::Tick);
     assert_eq!(bed.state.job(job).unwrap().state(), "ended");

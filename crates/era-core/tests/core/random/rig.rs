@@ -15,6 +15,7 @@ use era_core::{
 use super::commands::command;
 use super::dice::Dice;
 use super::executor::Executor;
+use super::periods::Periods;
 use super::told::Book;
 use super::world::{self, Habits};
 use crate::bed::{Bed, T0};
@@ -36,6 +37,7 @@ pub struct Rig {
     pub bed: Bed,
     pub executor: Executor,
     pub book: Book,
+    periods: Periods,
     pub habits: Habits,
     pub last_submit: Option<Command>,
     /// Every input with what came out, as text: what a replay must give again.
@@ -64,6 +66,7 @@ impl Rig {
             bed,
             executor: Executor::default(),
             book: Book::default(),
+            periods: Periods::default(),
             habits,
             last_submit: None,
             journal: Vec::new(),
@@ -124,6 +127,7 @@ impl Rig {
         check(state)?;
         self.executor.follow(before, state, command, out)?;
         self.book.follow(before, state, command, out)?;
+        self.periods.follow(before, state, out)?;
         if matches!(out.reply, Reply::Refused { .. }) {
             // What time has brought is no doing of the refused input.
             let mut passed = before.clone();

@@ -2,16 +2,17 @@
 
 use proptest::prelude::*;
 
-use era_core::input::Terms;
+use era_core::input::NewJob;
 use era_core::job::{Overrun, QueueTerms};
 use era_core::market::MarketRules;
 use era_core::queue::Queue;
 use era_core::settings::{Backfill, Settings};
 use era_core::units::{JobId, Milli, Span};
-use era_core::{Command, Effect, Reply};
+use era_core::{Command, Effect};
 
 use super::world::POLICIES;
-use crate::bed::{ALICE, BOB, Bed, bid, gang, min, name, new_job, pool};
+use crate::bed::{ALICE, BOB, Bed, bid, gang, min, name, pool};
+use crate::verbs::{for_queue, queue_terms, with_bid};
 
 /// Nothing in these worlds runs longer.
 const LIMIT_MIN: i64 = 20;
@@ -22,11 +23,8 @@ const PASS_MIN: i64 = 1;
 fn rival(bed: &mut Bed, gpus: u32, minutes: i64, preemptible: bool) {
     let now = bed.at.since(min(0)).0 / 60_000;
     let request = gang(1, &format!("gpu={gpus},cpu=1"), minutes, (now, now + 1));
-    let queue = QueueTerms { queue: name("busy"), preemptible, release_when_idle: false };
-    let mut job = new_job(BOB, Terms::Queue { request, queue });
-    job.priority = 1000;
-    let reply = bed.send(Command::Submit { key: None, job });
-    assert!(matches!(reply, Reply::Accepted { .. }), "{reply:?}");
+    let queue = QueueTerms { preemptible, ..queue_terms("busy") };
+    bed.accept(NewJob { priority: 1000, ..for_queue(BOB, request, queue) });
 }
 
 fn has_started(bed: &Bed, job: JobId) -> bool {
@@ -66,12 +64,8 @@ proptest! {
         }
         bed.pass();
         let request = gang(1, &format!("gpu={victim_gpus},cpu=1"), victim_min, (0, 1));
-        let queue =
-            QueueTerms { queue: name("busy"), preemptible: false, release_when_idle: false };
-        let mut job = new_job(ALICE, Terms::Queue { request, queue });
-        job.priority = -1000;
-        let Reply::Accepted { job: victim, .. } = bed.send(Command::Submit { key: None, job })
-        else { panic!("not accepted") };
+        let job = for_queue(ALICE, request, queue_terms("busy"));
+        let victim = bed.accept(NewJob { priority: -1000, ..job });
         let ahead = 3; // the rivals that age before it
         let bound = patience_min + (ahead + 1) * LIMIT_MIN + 2 * PASS_MIN;
         let mut started = None;
@@ -87,13 +81,8 @@ proptest! {
             if kind == 0 {
                 // And promises keep coming for the open part.
                 let promise = bid(gang(1, "gpu=2", minutes, (minute, minute + 600)));
-                let terms = Terms::Bid {
-                    bid: promise,
-                    most: None,
-                    overrun: Overrun::Extend,
-                    release_when_idle: false,
-                };
-                bed.send(Command::Submit { key: None, job: new_job(ALICE, terms) });
+                let job = with_bid(promise, None, Overrun::Extend, false);
+                bed.send(Command::Submit { key: None, job });
             }
             bed.pass();
             if has_started(&bed, victim) {

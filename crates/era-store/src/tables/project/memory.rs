@@ -70,7 +70,6 @@ pub(in crate::tables) struct LiveJob {
 pub(in crate::tables) struct Untouched {
     /// The first of them, as it was at the submission.
     pub first: LiveJob,
-    /// How many there are.
     pub count: u32,
     pub indices: ArraySpec,
 }
@@ -144,7 +143,6 @@ impl Memory {
         self.accounts.get(&account).map_or_else(|| account.to_string(), |a| a.name.clone())
     }
 
-    /// The group that an account is in.
     pub(super) fn team_of(&self, account: UserId) -> GroupId {
         self.accounts.get(&account).map_or(GroupId(0), |a| a.team)
     }

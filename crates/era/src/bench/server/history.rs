@@ -27,7 +27,6 @@ use serde_json::value::RawValue;
 
 use crate::clock::timestamp;
 
-/// Jobs in all.
 const JOBS: u32 = 1_000_000;
 /// Jobs that are handed in together and run.
 const RUN: u32 = 500;

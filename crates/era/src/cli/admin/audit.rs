@@ -35,9 +35,8 @@ impl Audit {
 }
 
 fn render(lines: &[AuditLine], look: &Look) -> String {
-    let mut table = look.table(&["LINE", "WHEN", "WHO", "FROM", "WHAT", "ON", "DONE"]);
-    for line in lines {
-        table.add_row(vec![
+    look.rows(&["LINE", "WHEN", "WHO", "FROM", "WHAT", "ON", "DONE"], lines, |line| {
+        vec![
             right(line.id),
             look.time(line.at).into(),
             line.who.clone().into(),
@@ -45,7 +44,6 @@ fn render(lines: &[AuditLine], look: &Look) -> String {
             line.what.clone().into(),
             line.target.clone().into(),
             (if line.done { "yes" } else { "no" }).into(),
-        ]);
-    }
-    look::finish(&table)
+        ]
+    })
 }

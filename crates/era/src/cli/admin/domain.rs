@@ -8,16 +8,19 @@ use crate::cli::look::{self, Look, right};
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum DomainCommand {
-    List(List),
+    /// List domains and their nodes
+    List {
+        #[command(flatten)]
+        common: Common,
+    },
     Put(Put),
-    Remove(Remove),
-}
-
-/// List domains and their nodes
-#[derive(Debug, clap::Args)]
-pub(crate) struct List {
-    #[command(flatten)]
-    common: Common,
+    /// Take a domain away; its nodes stay
+    Remove {
+        /// The domain
+        name: String,
+        #[command(flatten)]
+        common: Common,
+    },
 }
 
 /// Draw a domain, or change what it keeps; `era admin node move` puts nodes into it
@@ -38,19 +41,10 @@ pub(crate) struct Put {
     common: Common,
 }
 
-/// Take a domain away; its nodes stay
-#[derive(Debug, clap::Args)]
-pub(crate) struct Remove {
-    /// The domain
-    name: String,
-    #[command(flatten)]
-    common: Common,
-}
-
 impl DomainCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self {
-            DomainCommand::List(List { common }) => {
+            DomainCommand::List { common } => {
                 let domains = common.client()?.domains()?;
                 look::print(common.output, &domains, |domains| render(domains, &common.look()))
             }
@@ -67,7 +61,7 @@ impl DomainCommand {
                     format!("Domain {} is drawn.\n", domain.name)
                 })
             }
-            DomainCommand::Remove(Remove { name, common }) => {
+            DomainCommand::Remove { name, common } => {
                 common.client()?.remove_domain(&name)?;
                 look::print(common.output, &json!({ "removed": name }), |_| {
                     format!("Domain {name} is gone; its nodes stay.\n")
@@ -78,15 +72,13 @@ impl DomainCommand {
 }
 
 fn render(domains: &[DomainView], look: &Look) -> String {
-    let mut table = look.table(&["DOMAIN", "KEPT", "FOR GPUS", "OR LEVEL", "NODES"]);
-    for domain in domains {
-        table.add_row(vec![
+    look.rows(&["DOMAIN", "KEPT", "FOR GPUS", "OR LEVEL", "NODES"], domains, |domain| {
+        vec![
             domain.name.clone().into(),
             right(format!("{:.0} %", domain.keep_share * 100.0)),
             right(domain.keep_gpus_min),
             right(domain.keep_level_min),
             domain.nodes.join(", ").into(),
-        ]);
-    }
-    look::finish(&table)
+        ]
+    })
 }

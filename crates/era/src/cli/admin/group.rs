@@ -8,36 +8,30 @@ use crate::cli::look::{self, Look, right};
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum GroupCommand {
-    List(List),
-    Add(Add),
-}
-
-/// List groups
-#[derive(Debug, clap::Args)]
-pub(crate) struct List {
-    /// Whose name has this in it
-    #[arg(long, value_name = "TEXT")]
-    search: Option<String>,
-    #[command(flatten)]
-    common: Common,
-}
-
-/// Add a group; `era admin quota --group` sets its limits
-#[derive(Debug, clap::Args)]
-pub(crate) struct Add {
-    /// The group
-    name: String,
-    /// How much it counts in policies
-    #[arg(short, long, default_value_t = 0)]
-    level: u8,
-    #[command(flatten)]
-    common: Common,
+    /// List groups
+    List {
+        /// Whose name has this in it
+        #[arg(long, value_name = "TEXT")]
+        search: Option<String>,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Add a group; `era admin quota --group` sets its limits
+    Add {
+        /// The group
+        name: String,
+        /// How much it counts in policies
+        #[arg(short, long, default_value_t = 0)]
+        level: u8,
+        #[command(flatten)]
+        common: Common,
+    },
 }
 
 impl GroupCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self {
-            GroupCommand::List(List { search, common }) => {
+            GroupCommand::List { search, common } => {
                 let client = common.client()?;
                 let groups = every(|PageAsk { cursor, limit }| {
                     let (search, cursor) = (search.clone(), cursor.clone());
@@ -45,7 +39,7 @@ impl GroupCommand {
                 })?;
                 look::print(common.output, &groups, |groups| render(groups, &common.look()))
             }
-            GroupCommand::Add(Add { name, level, common }) => {
+            GroupCommand::Add { name, level, common } => {
                 let group = NewGroup { name, level, quota: QuotaView::default() };
                 let group = common.client()?.make_group(&group)?;
                 look::print(common.output, &[group], |groups| render(groups, &common.look()))
@@ -55,23 +49,21 @@ impl GroupCommand {
 }
 
 fn render(groups: &[GroupView], look: &Look) -> String {
-    let mut table = look.table(&["GROUP", "LEVEL", "USERS", "GPUS", "GPU-HOURS", "CREDITS"]);
-    for group in groups {
+    look.rows(&["GROUP", "LEVEL", "USERS", "GPUS", "GPU-HOURS", "CREDITS"], groups, |group| {
         let (quota, used) = (&group.quota, &group.used);
         let of = |used: String, most: Option<String>| {
             let used = if used.is_empty() { "0".to_owned() } else { used };
             format!("{used}/{}", most.unwrap_or_else(|| "∞".to_owned()))
         };
-        table.add_row(vec![
+        vec![
             group.name.clone().into(),
             right(group.level),
             right(group.users),
             right(of(used.gpu.clone(), quota.gpu.clone())),
             right(of(format!("{:.1}", used.gpu_hours), quota.gpu_hours.map(|n| n.to_string()))),
             right(of(used.credits.to_string(), quota.credits.map(|n| n.to_string()))),
-        ]);
-    }
-    look::finish(&table)
+        ]
+    })
 }
 
 #[cfg(test)]

@@ -19,7 +19,15 @@ pub(crate) enum NodeCommand {
     Resume(Named),
     /// Let the node go for good
     Leave(Named),
-    Move(Move),
+    /// Move a node into a domain, or out of its own
+    Move {
+        /// The node
+        name: String,
+        /// The domain; out of any where nothing is said
+        domain: Option<String>,
+        #[command(flatten)]
+        common: Common,
+    },
     Away(AnnounceAbsence),
 }
 
@@ -41,17 +49,6 @@ pub(crate) struct Drain {
     /// as 'friday 18:00'
     #[arg(long, value_name = "WHEN")]
     stop: Option<String>,
-    #[command(flatten)]
-    common: Common,
-}
-
-/// Move a node into a domain, or out of its own
-#[derive(Debug, clap::Args)]
-pub(crate) struct Move {
-    /// The node
-    name: String,
-    /// The domain; out of any where nothing is said
-    domain: Option<String>,
     #[command(flatten)]
     common: Common,
 }
@@ -83,7 +80,7 @@ impl NodeCommand {
             }
             NodeCommand::Resume(Named { name, common }) => (name, act(NodeAction::Resume), common),
             NodeCommand::Leave(Named { name, common }) => (name, act(NodeAction::Leave), common),
-            NodeCommand::Move(Move { name, domain, common }) => {
+            NodeCommand::Move { name, domain, common } => {
                 let domain = Some(domain.unwrap_or_default());
                 (name, NodeEdit { domain, ..NodeEdit::default() }, common)
             }

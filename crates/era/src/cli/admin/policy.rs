@@ -8,23 +8,40 @@ use crate::cli::look::{self, Look, right};
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum PolicyCommand {
-    List(List),
+    /// List policies and their versions
+    List {
+        #[command(flatten)]
+        common: Common,
+    },
     Check(Check),
-    Publish(Publish),
-    RollBack(RollBack),
-    Proposals(Proposals),
-}
-
-/// List policies and their versions
-#[derive(Debug, clap::Args)]
-pub(crate) struct List {
-    #[command(flatten)]
-    common: Common,
+    /// Publish the next version of a policy; it counts at once
+    Publish {
+        /// The policy
+        name: String,
+        #[command(flatten)]
+        rule: RuleFlags,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Put an earlier version in force again
+    RollBack {
+        /// The policy
+        name: String,
+        /// The version
+        version: u32,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// List what tuning proposes
+    Proposals {
+        #[command(flatten)]
+        common: Common,
+    },
 }
 
 /// Who goes first.
 #[derive(Debug, clap::Args)]
-struct RuleFlags {
+pub(crate) struct RuleFlags {
     /// fifo, sjf, srtf, las, gittins, fair-share or priority
     #[arg(long, default_value = "priority")]
     order: String,
@@ -53,67 +70,40 @@ pub(crate) struct Check {
     common: Common,
 }
 
-/// Publish the next version of a policy; it counts at once
-#[derive(Debug, clap::Args)]
-pub(crate) struct Publish {
-    /// The policy
-    name: String,
-    #[command(flatten)]
-    rule: RuleFlags,
-    #[command(flatten)]
-    common: Common,
-}
-
-/// Put an earlier version in force again
-#[derive(Debug, clap::Args)]
-pub(crate) struct RollBack {
-    /// The policy
-    name: String,
-    /// The version
-    version: u32,
-    #[command(flatten)]
-    common: Common,
-}
-
-/// List what tuning proposes
-#[derive(Debug, clap::Args)]
-pub(crate) struct Proposals {
-    #[command(flatten)]
-    common: Common,
-}
-
 impl PolicyCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self {
-            PolicyCommand::List(List { common }) => {
+            PolicyCommand::List { common } => {
                 let policies = common.client()?.policies()?;
                 look::print(common.output, &policies, |policies| render(policies, &common.look()))
             }
             PolicyCommand::Check(check) => check.run(),
-            PolicyCommand::Publish(Publish { name, rule, common }) => {
+            PolicyCommand::Publish { name, rule, common } => {
                 let policy = common.client()?.publish_policy(&name, &rule.rule())?;
                 look::print(common.output, &[policy], |policies| render(policies, &common.look()))
             }
-            PolicyCommand::RollBack(RollBack { name, version, common }) => {
+            PolicyCommand::RollBack { name, version, common } => {
                 let policy = common.client()?.roll_back_policy(&name, version)?;
                 look::print(common.output, &[policy], |policies| render(policies, &common.look()))
             }
-            PolicyCommand::Proposals(Proposals { common }) => {
+            PolicyCommand::Proposals { common } => {
                 let client = common.client()?;
                 let proposals = era_api::page::every(|page| client.proposals(page))?;
                 let look = common.look();
                 look::print(common.output, &proposals, |proposals| {
-                    let mut table = look.table(&["PROPOSAL", "POLICY", "MADE", "RULE", "GAIN"]);
-                    for proposal in proposals {
-                        table.add_row(vec![
-                            right(proposal.id),
-                            proposal.policy.clone().into(),
-                            look.time(proposal.at).into(),
-                            told(&proposal.rule).into(),
-                            proposal.gain.clone().into(),
-                        ]);
-                    }
-                    look::finish(&table)
+                    look.rows(
+                        &["PROPOSAL", "POLICY", "MADE", "RULE", "GAIN"],
+                        proposals,
+                        |proposal| {
+                            vec![
+                                right(proposal.id),
+                                proposal.policy.clone().into(),
+                                look.time(proposal.at).into(),
+                                told(&proposal.rule).into(),
+                                proposal.gain.clone().into(),
+                            ]
+                        },
+                    )
                 })
             }
         }
@@ -139,17 +129,15 @@ fn told(rule: &Rule) -> String {
 }
 
 fn render(policies: &[Policy], look: &Look) -> String {
-    let mut table = look.table(&["POLICY", "VERSION", "RULE", "EARLIER VERSIONS"]);
-    for policy in policies {
+    look.rows(&["POLICY", "VERSION", "RULE", "EARLIER VERSIONS"], policies, |policy| {
         let earlier: Vec<String> = policy.versions.iter().map(u32::to_string).collect();
-        table.add_row(vec![
+        vec![
             policy.name.clone().into(),
             right(policy.version),
             told(&policy.rule).into(),
             earlier.join(", ").into(),
-        ]);
-    }
-    look::finish(&table)
+        ]
+    })
 }
 
 /// A check as people read it: a mark under what is wrong.

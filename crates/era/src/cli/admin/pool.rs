@@ -8,15 +8,12 @@ use crate::cli::look::{self, Look, right};
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum PoolCommand {
-    List(List),
+    /// List pools and their base rates
+    List {
+        #[command(flatten)]
+        common: Common,
+    },
     Put(Put),
-}
-
-/// List pools and their base rates
-#[derive(Debug, clap::Args)]
-pub(crate) struct List {
-    #[command(flatten)]
-    common: Common,
 }
 
 /// Make a pool, or set its base rates
@@ -43,7 +40,7 @@ pub(crate) struct Put {
 impl PoolCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self {
-            PoolCommand::List(List { common }) => {
+            PoolCommand::List { common } => {
                 let pools = common.client()?.pools()?;
                 look::print(common.output, &pools, |pools| render(pools, &common.look()))
             }
@@ -70,17 +67,18 @@ impl PoolCommand {
 }
 
 fn render(pools: &[PoolView], look: &Look) -> String {
-    let mut table =
-        look.table(&["POOL", "NODES", "GPU-HOUR", "CORE-HOUR", "GIB-HOUR", "CLOSED TO PROMISES"]);
-    for pool in pools {
-        table.add_row(vec![
-            pool.name.clone().into(),
-            right(pool.nodes),
-            right(pool.gpu_rate),
-            right(pool.cpu_rate),
-            right(pool.memory_rate),
-            right(format!("{:.0} %", pool.closed_share * 100.0)),
-        ]);
-    }
-    look::finish(&table)
+    look.rows(
+        &["POOL", "NODES", "GPU-HOUR", "CORE-HOUR", "GIB-HOUR", "CLOSED TO PROMISES"],
+        pools,
+        |pool| {
+            vec![
+                pool.name.clone().into(),
+                right(pool.nodes),
+                right(pool.gpu_rate),
+                right(pool.cpu_rate),
+                right(pool.memory_rate),
+                right(format!("{:.0} %", pool.closed_share * 100.0)),
+            ]
+        },
+    )
 }

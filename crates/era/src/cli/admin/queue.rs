@@ -9,7 +9,13 @@ use crate::cli::look;
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum QueueCommand {
     Put(Put),
-    Remove(Remove),
+    /// Take an empty queue away
+    Remove {
+        /// The queue
+        name: String,
+        #[command(flatten)]
+        common: Common,
+    },
 }
 
 /// Make or change a queue
@@ -48,15 +54,6 @@ pub(crate) struct Put {
     common: Common,
 }
 
-/// Take an empty queue away
-#[derive(Debug, clap::Args)]
-pub(crate) struct Remove {
-    /// The queue
-    name: String,
-    #[command(flatten)]
-    common: Common,
-}
-
 impl QueueCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self {
@@ -80,7 +77,7 @@ impl QueueCommand {
                     format!("Queue {} is ordered by {}.\n", queue.name, queue.policy)
                 })
             }
-            QueueCommand::Remove(Remove { name, common }) => {
+            QueueCommand::Remove { name, common } => {
                 common.client()?.remove_queue(&name)?;
                 look::print(common.output, &json!({ "removed": name }), |_| {
                     format!("Queue {name} is gone.\n")

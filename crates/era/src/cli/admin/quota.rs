@@ -129,16 +129,10 @@ pub(super) fn render(quota: &QuotaView, used: &QuotaUse, look: &Look) -> String 
         ("credits", used.credits.to_string(), quota.credits.map(|c| c.to_string())),
         ("storage", look::bytes(used.storage_bytes), quota.storage_bytes.map(look::bytes)),
     ];
-    let mut table = look.table(&["LIMIT", "USED", "MOST"]);
-    for (name, used, most) in rows {
+    look.rows(&["LIMIT", "USED", "MOST"], rows, |(name, used, most)| {
         let used = if used.is_empty() { "0".to_owned() } else { used };
-        table.add_row(vec![
-            name.into(),
-            right(used),
-            right(most.unwrap_or_else(|| "∞".to_owned())),
-        ]);
-    }
-    look::finish(&table)
+        vec![name.into(), right(used), right(most.unwrap_or_else(|| "∞".to_owned()))]
+    })
 }
 
 #[cfg(test)]

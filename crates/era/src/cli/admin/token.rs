@@ -10,16 +10,19 @@ use crate::job::SpanSpec;
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum TokenCommand {
-    List(List),
+    /// List your tokens
+    List {
+        #[command(flatten)]
+        common: Common,
+    },
     Make(Make),
-    Revoke(Revoke),
-}
-
-/// List your tokens
-#[derive(Debug, clap::Args)]
-pub(crate) struct List {
-    #[command(flatten)]
-    common: Common,
+    /// Make a token good for nothing
+    Revoke {
+        /// Its public name, as `era admin token list` shows it
+        id: String,
+        #[command(flatten)]
+        common: Common,
+    },
 }
 
 /// Make a token; it is printed once
@@ -33,15 +36,6 @@ pub(crate) struct Make {
     /// How long it is good; at most a year
     #[arg(short, long, default_value = "30d", value_parser = |text: &str| text.parse::<SpanSpec>())]
     valid: SpanSpec,
-    #[command(flatten)]
-    common: Common,
-}
-
-/// Make a token good for nothing
-#[derive(Debug, clap::Args)]
-pub(crate) struct Revoke {
-    /// Its public name, as `era admin token list` shows it
-    id: String,
     #[command(flatten)]
     common: Common,
 }
@@ -70,7 +64,7 @@ impl From<ScopeName> for Scope {
 impl TokenCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self {
-            TokenCommand::List(List { common }) => {
+            TokenCommand::List { common } => {
                 let client = common.client()?;
                 let mut tokens = era_api::page::every(|page| client.tokens(page))?;
                 // Their names are drawn at random, which is no order for people.
@@ -88,7 +82,7 @@ impl TokenCommand {
                     format!("{}\nGood until {until}; it is told once.\n", made.token)
                 })
             }
-            TokenCommand::Revoke(Revoke { id, common }) => {
+            TokenCommand::Revoke { id, common } => {
                 common.client()?.revoke_token(&id)?;
                 look::print(common.output, &json!({ "revoked": id }), |_| {
                     format!("Token {id} is good for nothing now.\n")
@@ -99,21 +93,19 @@ impl TokenCommand {
 }
 
 fn render(tokens: &[TokenInfo], look: &Look) -> String {
-    let mut table = look.table(&["TOKEN", "FOR", "SCOPES", "CREATED", "GOOD UNTIL", "LAST USED"]);
-    for token in tokens {
+    look.rows(&["TOKEN", "FOR", "SCOPES", "CREATED", "GOOD UNTIL", "LAST USED"], tokens, |token| {
         let scope = |scope: &Scope| match scope {
             Scope::Read => "read",
             Scope::Write => "write",
             Scope::Admin => "admin",
         };
-        table.add_row(vec![
+        vec![
             token.id.clone(),
             token.label.clone(),
             token.scopes.iter().map(scope).collect::<Vec<_>>().join(", "),
             look.time(token.created),
             look.time(token.expires),
             look.time_or_dash(token.used),
-        ]);
-    }
-    look::finish(&table)
+        ]
+    })
 }

@@ -11,35 +11,29 @@ use crate::cli::whoami::role;
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum UserCommand {
-    List(List),
-    Show(Show),
+    /// List accounts
+    List {
+        /// Whose name has this in it
+        #[arg(long, value_name = "TEXT")]
+        search: Option<String>,
+        /// With this role
+        #[arg(short, long, value_enum)]
+        role: Option<RoleName>,
+        /// Of this group
+        #[arg(short, long)]
+        group: Option<String>,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Show one account with its limits
+    Show {
+        /// The account
+        name: String,
+        #[command(flatten)]
+        common: Common,
+    },
     Add(Add),
     Set(Set),
-}
-
-/// List accounts
-#[derive(Debug, clap::Args)]
-pub(crate) struct List {
-    /// Whose name has this in it
-    #[arg(long, value_name = "TEXT")]
-    search: Option<String>,
-    /// With this role
-    #[arg(short, long, value_enum)]
-    role: Option<RoleName>,
-    /// Of this group
-    #[arg(short, long)]
-    group: Option<String>,
-    #[command(flatten)]
-    common: Common,
-}
-
-/// Show one account with its limits
-#[derive(Debug, clap::Args)]
-pub(crate) struct Show {
-    /// The account
-    name: String,
-    #[command(flatten)]
-    common: Common,
 }
 
 /// Add an account; its one-time password is printed once
@@ -92,7 +86,7 @@ pub(crate) struct Set {
 
 /// What an account may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum RoleName {
+pub(crate) enum RoleName {
     /// Its own jobs, data and money
     User,
     /// Also sees, cancels and retries the group's jobs and divides its quota
@@ -114,7 +108,7 @@ impl From<RoleName> for Role {
 impl UserCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self {
-            UserCommand::List(List { search, role, group, common }) => {
+            UserCommand::List { search, role, group, common } => {
                 let client = common.client()?;
                 let filter =
                     UserFilter { search, role: role.map(Role::from), group, ..Default::default() };
@@ -124,7 +118,7 @@ impl UserCommand {
                 })?;
                 look::print(common.output, &users, |users| render(users, &common.look()))
             }
-            UserCommand::Show(Show { name, common }) => {
+            UserCommand::Show { name, common } => {
                 let user = common.client()?.user(&name)?;
                 look::print(common.output, &user, |user| render_one(user, &common.look()))
             }
@@ -171,10 +165,9 @@ fn told(made: &UserMade, look: &Look) -> String {
 }
 
 fn render(users: &[UserView], look: &Look) -> String {
-    let mut table = look.table(&["USER", "GROUP", "ROLE", "LEVEL", "CREDITS", "GPUS", "ENABLED"]);
-    for user in users {
+    look.rows(&["USER", "GROUP", "ROLE", "LEVEL", "CREDITS", "GPUS", "ENABLED"], users, |user| {
         let most = user.quota.gpu.as_deref().unwrap_or("∞");
-        table.add_row(vec![
+        vec![
             user.name.clone().into(),
             user.group.clone().into(),
             role(user.role).into(),
@@ -182,9 +175,8 @@ fn render(users: &[UserView], look: &Look) -> String {
             right(user.balance),
             right(format!("{}/{most}", or_zero(&user.used.gpu))),
             (if user.enabled { "yes" } else { "no" }).into(),
-        ]);
-    }
-    look::finish(&table)
+        ]
+    })
 }
 
 fn or_zero(text: &str) -> &str {

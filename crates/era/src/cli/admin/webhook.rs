@@ -10,16 +10,19 @@ use crate::cli::look::{self, Look, right};
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum WebhookCommand {
-    List(List),
+    /// List your webhooks
+    List {
+        #[command(flatten)]
+        common: Common,
+    },
     Add(Add),
-    Remove(Remove),
-}
-
-/// List your webhooks
-#[derive(Debug, clap::Args)]
-pub(crate) struct List {
-    #[command(flatten)]
-    common: Common,
+    /// Tell an address no more
+    Remove {
+        /// The webhook's number
+        id: u64,
+        #[command(flatten)]
+        common: Common,
+    },
 }
 
 /// Have an address told; the secret of its signatures is printed once
@@ -41,15 +44,6 @@ pub(crate) struct Add {
     common: Common,
 }
 
-/// Tell an address no more
-#[derive(Debug, clap::Args)]
-pub(crate) struct Remove {
-    /// The webhook's number
-    id: u64,
-    #[command(flatten)]
-    common: Common,
-}
-
 /// An event by its name on the wire.
 fn event(name: &str) -> Result<WebhookEvent, BadUsage> {
     let read = serde_json::from_value(serde_json::Value::String(name.replace('-', "_")));
@@ -65,7 +59,7 @@ fn name(event: WebhookEvent) -> String {
 impl WebhookCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self {
-            WebhookCommand::List(List { common }) => {
+            WebhookCommand::List { common } => {
                 let client = common.client()?;
                 let webhooks = era_api::page::every(|page| client.webhooks(page))?;
                 look::print(common.output, &webhooks, |hooks| render(hooks, &common.look()))
@@ -82,7 +76,7 @@ impl WebhookCommand {
                     format!("Webhook {}; its secret, told once: {}\n", made.webhook.id, made.secret)
                 })
             }
-            WebhookCommand::Remove(Remove { id, common }) => {
+            WebhookCommand::Remove { id, common } => {
                 common.client()?.remove_webhook(id)?;
                 look::print(common.output, &json!({ "removed": id }), |_| {
                     format!("Webhook {id} is gone.\n")
@@ -93,17 +87,15 @@ impl WebhookCommand {
 }
 
 fn render(webhooks: &[Webhook], look: &Look) -> String {
-    let mut table = look.table(&["WEBHOOK", "ADDRESS", "EVENTS", "LAST DELIVERY"]);
-    for webhook in webhooks {
+    look.rows(&["WEBHOOK", "ADDRESS", "EVENTS", "LAST DELIVERY"], webhooks, |webhook| {
         let events: Vec<String> = webhook.events.iter().map(|event| name(*event)).collect();
-        table.add_row(vec![
+        vec![
             right(webhook.id),
             webhook.url.clone().into(),
             events.join(", ").into(),
             webhook.last.clone().unwrap_or_default().into(),
-        ]);
-    }
-    look::finish(&table)
+        ]
+    })
 }
 
 #[cfg(test)]

@@ -89,7 +89,6 @@ fn check_size(files: &[LocalFile]) -> anyhow::Result<()> {
     )))
 }
 
-/// The files that are kept of a job.
 pub(crate) fn kept(client: &Client, job: u64, kept: JobFolder) -> anyhow::Result<Vec<OutputFile>> {
     let mut page = PageAsk { cursor: None, limit: Some(PAGE_MAX) };
     let mut files = Vec::new();

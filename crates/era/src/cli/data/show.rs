@@ -7,7 +7,7 @@ use era_api::page::PAGE_MAX;
 
 use super::owner_and_name;
 use crate::cli::connection::Common;
-use crate::cli::look::{Look, bytes, finish, print, right};
+use crate::cli::look::{Look, bytes, print, right};
 
 /// List data sets, or the files of one
 #[derive(Debug, Args)]
@@ -100,27 +100,23 @@ pub(crate) fn one(set: &DataSetView, look: &Look) -> String {
 }
 
 fn table_of_sets(sets: &[DataSetView], look: &Look) -> String {
-    let mut table = look.table(&["DATA SET", "FILES", "SIZE", "SEEN BY", "SHARED WITH", "CHANGED"]);
-    for set in sets {
-        table.add_row(vec![
+    look.rows(&["DATA SET", "FILES", "SIZE", "SEEN BY", "SHARED WITH", "CHANGED"], sets, |set| {
+        vec![
             Cell::new(format!("{}/{}", set.owner, set.name)),
             right(set.files),
             right(bytes(set.bytes)),
             Cell::new(visibility(set.visibility)),
             Cell::new(set.shared_with.join(", ")),
             Cell::new(look.time(set.changed)),
-        ]);
-    }
-    finish(&table)
+        ]
+    })
 }
 
 fn table_of_files(files: &[FileEntry], look: &Look) -> String {
-    let mut table = look.table(&["SIZE", "HASH", "PATH"]);
-    for file in files {
+    look.rows(&["SIZE", "HASH", "PATH"], files, |file| {
         let hash: String = file.hash.chars().take(12).collect();
-        table.add_row(vec![right(bytes(file.bytes)), Cell::new(hash), Cell::new(&file.path)]);
-    }
-    finish(&table)
+        vec![right(bytes(file.bytes)), Cell::new(hash), Cell::new(&file.path)]
+    })
 }
 
 #[cfg(test)]

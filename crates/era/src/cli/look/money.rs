@@ -16,7 +16,6 @@ pub(crate) struct Money {
 }
 
 impl Money {
-    /// For these amounts.
     pub(crate) fn of(amounts: impl IntoIterator<Item = Credits>) -> Money {
         let largest = amounts.into_iter().map(|amount| amount.0.unsigned_abs()).max().unwrap_or(0);
         let digits = match largest {

@@ -287,7 +287,6 @@ impl Layer {
         Ok((status, serde_json::from_str(&answer).unwrap_or_default()))
     }
 
-    /// How many jobs there are.
     pub(crate) fn count_jobs(&self, token: &str) -> usize {
         let (mut count, mut cursor) = (0, String::new());
         loop {
