@@ -32,6 +32,7 @@ const LAB_NEWS_APART: Duration = Duration::from_millis(500);
 /// How long after the start this begins, so that a start is not made slower.
 const FIRST: Duration = Duration::from_secs(30);
 
+/// What goes on by itself, by whose server it is.
 pub enum BackgroundWork {
     /// Of whoever leads.
     Scheduler {

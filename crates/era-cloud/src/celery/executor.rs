@@ -70,6 +70,7 @@ pub enum CeleryError {
     OtherSite { address: String, ours: String, theirs: String },
 }
 
+/// Runs tasks on nodes that take them from Redis as Celery's messages.
 pub struct CeleryExecutor {
     shared: Arc<Shared>,
     says: mpsc::UnboundedSender<ExecutorCommand>,
