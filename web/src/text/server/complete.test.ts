@@ -23,7 +23,7 @@ it.each([
   ['era-core/src/queue/formula/fault.rs', 'Fault', FAULT],
   ['era-core/src/event.rs', 'Event', HAPPENED],
   ['era-core/src/job.rs', 'Outcome', ENDED],
-  ['era-core/src/reason.rs', 'Reason', WHY],
+  ['era-core/src/reason.rs', 'WaitReason', WHY],
   ['era-core/src/resources.rs', 'BadQuantity', WRONG],
   ['era-app/src/wire/wrong.rs', 'Wrong', WRONG],
 ])('every variant of %s has one', (file, name, sayings) => {
